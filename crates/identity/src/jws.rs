@@ -48,7 +48,7 @@ pub(crate) fn sign(payload: &[u8], key: &SigningKey<Cards>, jku: Option<&str>) -
     Ok(Detached { protected, signature: URL_SAFE_NO_PAD.encode(signature) })
 }
 
-/// Why a signature does not count, whatever keys are known.
+/// Why a signature is invalid, independent of the known keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SignatureFault {
     /// It is not a JSON Web Signature, or it says `alg: none`.

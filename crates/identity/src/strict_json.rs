@@ -9,7 +9,8 @@ use serde_json::{Map, Number, Value};
 pub const MAX_DEPTH: usize = 64;
 /// The largest integer that every reader of JSON holds exactly (I-JSON, RFC 7493).
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
-/// From here on a double is canonically written with an exponent, so that nobody takes it for an exact integer.
+/// From here on a double is canonically written with an exponent, so that no reader takes it for an exact
+/// integer.
 const EXPONENT_FROM: f64 = 1e21;
 /// serde_json hands values to itself in members with such names, and takes a stranger's for its own: the text in
 /// `{"$serde_json::private::RawValue": "…"}` would be read as JSON by the next reader, while we see a string.
@@ -24,15 +25,15 @@ pub struct StrictJsonFault(#[from] serde_json::Error);
 const TOO_DEEP: &str = "nested more than";
 
 impl StrictJsonFault {
-    /// Whether the text is nested beyond [`MAX_DEPTH`]. Whatever comes after that was not looked at.
+    /// Whether the text is nested beyond [`MAX_DEPTH`]. The text after that point was not read.
     pub fn is_too_deep(&self) -> bool {
         self.0.is_data() && self.0.to_string().starts_with(TOO_DEEP)
     }
 }
 
-/// One value and nothing after it. Refused: a member named twice (however the name is escaped) or with a name that our JSON library
-/// keeps for itself, half of a surrogate pair, a byte order mark, numbers that a double does not hold, and nesting beyond
-/// [`MAX_DEPTH`].
+/// Reads one value and nothing after it. Refused: a member named twice (however the name is escaped) or with
+/// a name that the JSON library reserves; half of a surrogate pair; a byte order mark; numbers that a double
+/// does not hold; and nesting beyond [`MAX_DEPTH`].
 pub fn parse(text: &str) -> Result<Value, StrictJsonFault> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict { depth: 0 }.deserialize(&mut reader)?;

@@ -27,7 +27,7 @@ impl CheckedCollections {
         Self { shard: shard.to_owned(), collections: Mutex::default() }
     }
 
-    /// Vectors that have the digest the bundle says. Whoever calls has checked that.
+    /// Vectors with the digest that the bundle names. The caller has checked the digest.
     pub(crate) fn offer(&self, witness: &Witness, bundle: RuLakeBundle, digest: &Digest, vectors: PulledBatch) {
         let generation = u64::from_be_bytes(*digest.bytes().first_chunk().unwrap_or(&[0; 8]));
         let collection = Collection { bundle, generation, vectors: Some(PulledBatch { generation, ..vectors }) };

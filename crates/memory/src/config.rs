@@ -61,7 +61,7 @@ pub struct ArtifactsConfig {
     pub offload_above_bytes: u64,
     /// The most that is put back into one answer for callers that take no references. Streams get it piece by piece.
     pub restore_bytes: u64,
-    /// The most that is put away for one task.
+    /// The most bytes of offloaded parts for one task.
     pub offload_task_bytes: u64,
 }
 

@@ -37,7 +37,8 @@ impl Folder {
         Ok(Self { root, url, lake_side })
     }
 
-    /// An ordinary file of the tier and its length. Links lead elsewhere, and devices and pipes never end.
+    /// An ordinary file of the tier and its length. Links lead out of the tier, and devices and pipes never
+    /// end.
     fn look(&self, name: &str) -> Result<Option<(PathBuf, u64)>, MemoryError> {
         let path = self.root.join(name);
         match fs::symlink_metadata(&path) {

@@ -12,7 +12,7 @@ use crate::{
     Resolved, Tier, Witness,
 };
 
-/// What somebody asks for, with all that is known of who it is.
+/// A request for memory, with all that is known about the requester.
 #[derive(Clone, Debug)]
 pub struct MemoryRequest<'a> {
     pub witness: &'a Witness,
@@ -115,7 +115,7 @@ impl MemoryGate {
         self.tier.resolve(ask.witness, ask.data_ref)
     }
 
-    /// Puts a new generation of it into the tier. Whoever wrote it may do with it what it may do with the old one.
+    /// Puts a new generation of it into the tier. The writer has the same rights to it as to the old one.
     pub fn write(
         &self,
         ask: &MemoryRequest<'_>,

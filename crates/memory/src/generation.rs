@@ -8,7 +8,8 @@ use crate::{MemoryError, PublishedCollection, Tier, VectorShape, Witness};
 const MAX_WRITTEN: usize = 10_000;
 
 impl Tier {
-    /// Puts in what a witness stands for once more, with these vectors. Those whose id is there take its place.
+    /// Stores the collection of a witness again, with these vectors. A vector with a known id replaces the
+    /// old one.
     pub fn extend(
         &self,
         witness: &Witness,

@@ -30,7 +30,7 @@ pub struct MemoryGrant {
     pub capabilities: Vec<Capability>,
     /// Who may use it.
     pub grantee: AgentId,
-    /// Who has to hand it over. Left out, anybody who may call the grantee.
+    /// The caller that has to hand it over. If left out, every caller that may call the grantee.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub presenter: Option<AgentId>,
     /// The grants it was written with, the first one first. Taken back is what any of them was.
@@ -62,7 +62,7 @@ impl GrantIssuer<'_> {
         Ok(text)
     }
 
-    /// From now on no node on this tier takes it, whoever issued it.
+    /// From now on no node on this tier accepts it, regardless of the issuer.
     pub fn revoke(&self, id: &str, at: Timestamp) -> Result<(), MemoryError> {
         let id =
             Uuid::parse_str(id).map_err(|_| MemoryError::Reference { field: "grant", reason: "is not the id of a grant" })?;
@@ -85,7 +85,7 @@ impl GrantIssuer<'_> {
         Ok(grants)
     }
 
-    /// A grant that somebody presented, whole or by its id: signed by a node we trust, in its time, and not taken back.
+    /// A presented grant, whole or by its id: signed by a trusted node, within its time, and not revoked.
     pub fn open(&self, presented: &str, now: Timestamp) -> Result<MemoryGrant, MemoryError> {
         let (grant, key_counts) = match Uuid::parse_str(presented) {
             Ok(id) => {

@@ -17,11 +17,11 @@ const FOLDER: &str = "offload";
 #[derive(Debug)]
 pub struct Offload {
     tier: Arc<Tier>,
-    /// Seals the links, so that nobody else can make one.
+    /// Seals the links, so that only this node can make one.
     key: SealKey,
     /// The folder of this node: others on the tier have tasks of their own.
     folder: String,
-    /// Where callers find what was put away; without a slash at its end.
+    /// The address at which callers find offloaded parts; without a slash at its end.
     base: String,
     above: usize,
     restore: u64,
@@ -56,7 +56,7 @@ impl Offload {
         self.of_task
     }
 
-    /// Whether it may be a link of ours that somebody says again.
+    /// Whether it may be one of this node's links, repeated by a caller or an agent.
     pub fn has_our_link(&self, part: &Part) -> bool {
         seems_sealed(part)
     }
@@ -80,7 +80,7 @@ impl Offload {
         Ok(parts)
     }
 
-    /// Links of ours that somebody says are theirs from now on.
+    /// Links of this node that a caller or agent repeats belong to that caller or agent from now on.
     pub fn strip_foreign_links(&self, task: &TaskId, parts: &mut [Part]) {
         for part in parts.iter_mut().filter(|part| Mark::of(part, task, &self.key).is_some()) {
             part.metadata = part.metadata.as_ref().map(unsealed);
@@ -93,7 +93,7 @@ impl Offload {
         marks.fold(0, |sum, mark| sum.saturating_add(mark.bytes))
     }
 
-    /// How many bytes of a task are in the tier, also of what nobody shows any more.
+    /// How many bytes of a task are in the tier, including parts that no link names any more.
     pub fn weight(&self, task: &TaskId) -> Result<u64, MemoryError> {
         self.tier.shelf().weight(&self.folder(task)?)
     }

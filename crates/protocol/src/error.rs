@@ -37,7 +37,7 @@ pub enum ErrorKind {
     Unavailable,
     /// The call did not arrive in time.
     DeadlineExceeded,
-    /// Nobody knows who is calling: no credentials, or bad ones.
+    /// The caller is unknown: no credentials, or invalid ones.
     Unauthenticated,
     /// The caller is known and may not do this.
     PermissionDenied,

@@ -92,7 +92,7 @@ id!(
     ContextId
 );
 id!(
-    /// A message, named by whoever wrote it. Repeats are legal.
+    /// A message id, chosen by the author of the message. Repeats are legal.
     MessageId
 );
 id!(

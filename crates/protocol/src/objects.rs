@@ -13,7 +13,7 @@ use self::collect::Collecting;
 /// The field in which a struct takes the members it does not know. It is the last one.
 pub(crate) const UNKNOWN: &str = "$unknown";
 
-/// A part of serde's reading, passed through as it is except that structs are asked for as maps.
+/// A part of serde's reading, passed through unchanged, except that structs are read as maps.
 #[derive(Debug)]
 pub struct Objects<T>(pub T);
 
@@ -24,7 +24,7 @@ pub fn from_json<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_js
     reader.end().map(|()| read)
 }
 
-/// The visitor of a struct, which hears of members and nothing else.
+/// The visitor of a struct, which receives members and nothing else.
 struct Members<V> {
     visitor: V,
     fields: &'static [&'static str],

@@ -46,7 +46,7 @@ impl Json {
 }
 
 impl PartialEq for Json {
-    /// Same value, whatever the spacing and member order.
+    /// Same value, regardless of spacing and member order.
     fn eq(&self, other: &Self) -> bool {
         self.text() == other.text() || self.to_value() == other.to_value()
     }

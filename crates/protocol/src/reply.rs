@@ -40,7 +40,7 @@ pub struct TaskPage {
     pub page_size: i32,
     /// Matches before paging.
     pub total_size: i32,
-    /// Whether the caller asked for artifacts: then the member is there even when there are none.
+    /// Whether the caller requested artifacts: then the member is there even when it is empty.
     pub include_artifacts: bool,
 }
 

@@ -66,7 +66,7 @@ impl fmt::Debug for AgentId {
 /// How a caller showed who it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IdentityProof {
-    /// Not at all: nobody is asked to on this node.
+    /// Not at all: this node requires no authentication.
     #[default]
     None,
     ApiKey,
@@ -136,7 +136,7 @@ impl MayCall {
     }
 }
 
-/// Settled when a caller is told apart from others, and shared by all its calls.
+/// Set when a caller is identified, and shared by all its calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallerStanding {
     pub proof: IdentityProof,

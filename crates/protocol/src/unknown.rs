@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Json;
 
-/// An object of the protocol that may have members nobody here knows.
+/// An object of the protocol that may have members unknown to this node.
 pub trait OpenObject {
     /// What any version has here, in any of its JSON forms and spellings. None of these is ever an unknown member, so that
     /// none can be read as something its sender did not say once another version has written it.
@@ -70,7 +70,7 @@ impl<T: OpenObject> Unknown<T> {
         true
     }
 
-    /// Takes over what is newer.
+    /// Adopts the members of a newer object.
     pub fn extend<U>(&mut self, newer: &Unknown<U>) {
         for (name, value) in newer.iter() {
             self.insert(name, value.clone());
@@ -98,7 +98,7 @@ impl<T> Clone for Unknown<T> {
 }
 
 impl<T> PartialEq for Unknown<T> {
-    /// The same members, whatever their order.
+    /// The same members, regardless of their order.
     fn eq(&self, other: &Self) -> bool {
         let count = |members: &Self| members.0.as_ref().map_or(0, |members| members.len());
         count(self) == count(other) && self.iter().all(|(name, value)| other.get(name) == Some(value))

@@ -108,13 +108,13 @@ impl Builder {
         self
     }
 
-    /// Nobody has to show anything.
+    /// Senders need no credentials.
     pub fn everybody(mut self) -> Self {
         self.everybody = true;
         self
     }
 
-    /// Only tasks somebody waits for; all are, if nothing is said.
+    /// Accepts only tasks that the program waits for. By default it accepts all.
     pub fn expecting(mut self, expected: impl Fn(&TaskId) -> bool + Send + Sync + 'static) -> Self {
         self.expected = Expected(Some(Arc::new(expected)));
         self
@@ -166,8 +166,8 @@ impl Builder {
     }
 }
 
-/// What a token is for: where it is sent, without what is asked there. In the spelling it was registered in, which is what senders
-/// have, and in the usual one.
+/// The audience of a token: the URL without its query. In the spelling of the registration, which is what
+/// senders have, and in the normal form.
 fn audiences_of(url: &str) -> Result<[String; 2], Incomplete> {
     let mut usual = Url::parse(url).map_err(|_| Incomplete::NotAUrl(url.to_owned()))?;
     usual.set_query(None);

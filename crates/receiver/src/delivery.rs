@@ -10,8 +10,8 @@ use http::StatusCode;
 use crate::proof::SenderProof;
 use crate::receiver::ReceiverState;
 
-/// Accept it when its work is done: until then its sender is told to try again, and what is dropped is forgotten, so that the
-/// next attempt is heard.
+/// Accept it when its work is done. Until then its sender gets an answer to try again. A dropped delivery is
+/// forgotten, so that the next attempt is accepted.
 #[must_use = "what is not accepted is sent again"]
 #[derive(Debug)]
 pub struct ReceivedDelivery {

@@ -14,13 +14,13 @@ pub struct GuardFault(pub String);
 /// An id is remembered for at least ten minutes: so long can a copy pass for fresh.
 #[async_trait]
 pub trait ReplayGuard: Send + Sync + fmt::Debug {
-    /// Whether the message of that id is new. If it is, somebody works on it from now on.
+    /// Whether the message of that id is new. If it is, the caller works on it from now on.
     async fn begin(&self, id: &str, now: Timestamp) -> Result<ReplayCheck, GuardFault>;
 
     /// It was taken.
     async fn taken(&self, id: &str, now: Timestamp) -> Result<(), GuardFault>;
 
-    /// Nobody works on it any more and it was not taken. Called where nothing can be waited for.
+    /// Notes that the work on it ended without success. Called in places that cannot wait.
     fn dropped(&self, id: &str);
 }
 

@@ -114,7 +114,8 @@ impl Receiver {
     }
 }
 
-/// By the id that was signed, or else by the bytes that were; what nobody signed is not remembered, for anybody could block it.
+/// The key of a notification: its signed id, or else its signed bytes. Unsigned notifications are not
+/// remembered, for any client could block them.
 fn remembered_as(delivery: &ReceivedDelivery, body: &[u8]) -> Option<String> {
     if let Some(id) = &delivery.id {
         return Some(id.clone());

@@ -66,7 +66,8 @@ impl NotificationRefusal {
         }
     }
 
-    /// A sender tries 4xx no more and 5xx again. What was taken before is a success, or it would come for ever.
+    /// A sender does not retry after 4xx and retries after 5xx. A repeated notification is a success, or its
+    /// sender would retry without end.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -79,7 +80,7 @@ impl NotificationRefusal {
         }
     }
 
-    /// Whether somebody without the keys could have made it.
+    /// Whether a client without the keys could have made it.
     pub fn is_unauthorized(&self) -> bool {
         self.status() == StatusCode::UNAUTHORIZED
     }

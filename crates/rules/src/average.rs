@@ -2,7 +2,7 @@
 
 /// Of how many parts the newest value is one.
 const PARTS: u128 = 8;
-/// Fraction bits that are kept, so that small changes are not rounded away for ever.
+/// Fraction bits that are kept, so that small changes are not rounded away.
 const FRACTION: u32 = 16;
 
 #[derive(Clone, Copy, Debug, Default)]

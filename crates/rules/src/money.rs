@@ -42,7 +42,7 @@ impl MicroUsd {
         read(text, Finer::Refused)
     }
 
-    /// The same for what somebody computed with floats: what is finer than a millionth counts as a whole one.
+    /// The same for amounts that were computed with floats: a fraction of a millionth counts as a whole one.
     pub fn parse_rounding_up(text: &str) -> Result<Self, MoneyFault> {
         read(text, Finer::RoundedUp)
     }

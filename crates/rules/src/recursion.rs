@@ -14,7 +14,7 @@ pub const MOST_CALL_DEPTH: u32 = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RecursionPolicy {
-    /// Calls of this depth go through, deeper ones do not. A call nobody led to has depth 0.
+    /// Calls of this depth are allowed, deeper ones are not. A call without a parent has depth 0.
     #[serde(deserialize_with = "call_depth")]
     pub max_call_depth: u32,
     /// Whether an agent that is waiting for an answer may not be called again for it.
@@ -59,7 +59,7 @@ impl RecursionError {
         }
     }
 
-    /// Everybody the call came through, and last whom it was for.
+    /// All agents that the call came through, and last its target.
     pub fn path(&self) -> &AgentPath {
         match self {
             Self::Depth { path, .. } | Self::Revisit { path, .. } => path,
@@ -95,7 +95,7 @@ impl RecursionPolicy {
         Ok(())
     }
 
-    /// Whether a call with this context may go to that agent, whoever waits for it.
+    /// Whether a call with this context may go to that agent, regardless of the waiting caller.
     pub fn check_depth(&self, context: &TaskContext, target: &AgentRef) -> Result<(), RecursionError> {
         if context.depth > self.max_call_depth {
             let path = context.visited_agents.then(target.clone());

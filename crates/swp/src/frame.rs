@@ -8,8 +8,8 @@ pub(crate) const PREFIX: usize = 4;
 
 /// Cuts a stream into frames, however the stream is cut into pieces.
 ///
-/// It holds what has arrived, never what a prefix announces; a body is handed out where it lies. Once a prefix is wrong nothing
-/// after it can be told apart, so the refusal stays.
+/// It holds the bytes that arrived, never the length that a prefix announces; a body is returned in place.
+/// After a wrong prefix no frame can be recognised, so the refusal is permanent.
 #[derive(Debug)]
 pub struct FrameDecoder {
     max_frame_bytes: u32,

@@ -50,7 +50,8 @@ impl Default for SwpLimits {
 }
 
 impl SwpLimits {
-    /// Values under which no frame at all could pass, each with the name of its field; empty if there are none.
+    /// Values under which no frame at all could pass, each with the name of its field. Empty if all values
+    /// are possible.
     pub fn faults(&self) -> Vec<(&'static str, &'static str)> {
         let mut faults = Vec::new();
         if self.min_msg_id_bytes > self.max_msg_id_bytes {

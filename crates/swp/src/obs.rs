@@ -7,7 +7,7 @@ use crate::p1;
 
 pub use crate::agdisc::Failure;
 
-/// A trace context and what it belongs to. Whether `traceparent` is one is for whoever continues the trace.
+/// A trace context and what it belongs to. The code that continues the trace checks `traceparent`.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct TraceContext {
     #[prost(string, tag = "1")]

@@ -51,7 +51,7 @@ impl Profile {
         }
     }
 
-    /// None for the reserved 0 and 3 to 9, and for what nobody registered.
+    /// None for the reserved 0 and 3 to 9, and for unregistered numbers.
     pub fn from_id(id: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.id() == id)
     }

@@ -11,7 +11,8 @@ pub struct Received {
     pub payload: FramePayload,
 }
 
-/// Reads what a peer sends. A refused frame does not stop the reader: closing the connection is for whoever holds it.
+/// Reads the frames of a peer. A refused frame does not stop the reader: the owner of the connection closes
+/// it.
 #[derive(Debug)]
 pub struct Reader {
     limits: SwpLimits,
@@ -33,7 +34,8 @@ impl Reader {
         self.frames.buffer()
     }
 
-    /// The body of the next frame, or none until more has arrived. An error here is final: frames can no longer be told apart.
+    /// The body of the next frame, or none until more has arrived. An error here is final: the boundaries of
+    /// frames are lost.
     pub fn next_frame(&mut self) -> Result<Option<Bytes>, Reject> {
         self.frames.next_frame()
     }

@@ -25,7 +25,7 @@ const GAP_BEFORE_COMMIT: Duration = Duration::from_millis(20);
 /// How late writes are, and how many fail. By default none is and none does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FaultPlan {
-    /// An append waits up to this many turns of the scheduler, so that others get in between.
+    /// An append waits up to this many turns of the scheduler, so that other tasks run in between.
     pub delay: u32,
     /// Of a thousand appends, this many fail and write nothing.
     pub faults_per_mille: u32,
@@ -130,7 +130,7 @@ impl HookedStore {
         at_once(self.inner.find_any(id.as_str()))
     }
 
-    /// Waits after a write: it is in the store before its caller hears of it.
+    /// Waits after a write: it is in the store before its caller gets the answer.
     async fn linger(&self) {
         for _ in 0..self.plan.delay {
             tokio::task::yield_now().await;

@@ -45,8 +45,9 @@ pub(super) enum Form {
     Known,
     /// What is in the schema and not empty: the official SDKs' form for 1.0.
     Dense,
-    /// The same without security schemes, which the JS SDK (1.3.0) loses on the way when it signs its own objects. We do not sign
-    /// this: a reader who verifies no more than that could be sent to somebody else's token endpoint.
+    /// The same without security schemes, which the JS SDK (1.3.0) loses when it signs its own objects. The
+    /// node does not sign this form: a reader that verifies only this form could be sent to a foreign token
+    /// endpoint.
     Schemeless,
     /// The form of the Python SDK for 0.3 (0.3.26): what is not empty, without what its model has by default, and in ASCII. It
     /// writes some fractions and sorts some astral names in ways of its own; those it has to itself.
@@ -131,7 +132,7 @@ fn dense(value: &Value) -> Option<Value> {
     }
 }
 
-/// A scheme with nothing but its type leaves no trace in what is signed, so anybody could add one.
+/// A scheme with only its type leaves no trace in the signed form, so any server could add one.
 fn with_schemes_that_say_something(mut card: Map<String, Value>) -> Map<String, Value> {
     if let Some(Value::Object(schemes)) = card.get_mut("securitySchemes") {
         schemes.retain(|_, scheme| scheme.as_object().is_none_or(|members| members.keys().any(|name| name != "type")));

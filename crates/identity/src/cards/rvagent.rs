@@ -123,7 +123,7 @@ fn signed_bytes(card: &Value) -> Result<Vec<u8>, CardFault> {
     serde_json::to_vec(&view).map_err(|fault| CardFault::NotACard(fault.to_string()))
 }
 
-/// Whatever order the map type keeps.
+/// The members in any order of the map type.
 fn sort(value: &mut Value) {
     match value {
         Value::Object(members) => {

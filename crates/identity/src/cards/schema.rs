@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 enum Presence {
     /// Written even if it is empty.
     Required,
-    /// Written if somebody set it, whatever to.
+    /// Written if it was set, to any value.
     Tracked,
-    /// Not written if it is empty: nobody can tell empty from unset.
+    /// Not written if it is empty: empty and unset look the same.
     Implicit,
 }
 
@@ -134,7 +134,7 @@ static FLOW: &[SchemaMember] = &[
     member("pkceRequired", Implicit, Scalar),
 ];
 
-/// What becomes of members that the schema does not have.
+/// The handling of members that the schema does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnknownMembers {
     Kept,

@@ -64,8 +64,8 @@ pub struct VerifiedCard {
     pub by: Vec<VerifiedSignature>,
     /// Signatures that no candidate key verified. They prove nothing, also nothing bad.
     pub unverified: usize,
-    /// The card as far as every one of these keys signed it, without the signatures. Read this and not what came over the wire:
-    /// what it lacks, nobody vouched for.
+    /// The card as far as every one of these keys signed it, without the signatures. Read this and not the
+    /// received card: no signature covers the members that are missing here.
     pub card: Value,
 }
 

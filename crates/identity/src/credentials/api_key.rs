@@ -22,12 +22,12 @@ impl ApiKey {
     /// Shorter keys than this, given by hand, are refused.
     pub const LEAST_BYTES: usize = 16;
 
-    /// A new key. It is kept nowhere: whoever asked for it sees it once.
+    /// Makes a new key. It is stored nowhere: the requester sees it once.
     pub fn generate() -> Result<SecretString, KeyError> {
         Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(SealKey::random_bytes()?)).into())
     }
 
-    /// The hash of a key that somebody chose, for example in an environment variable.
+    /// The hash of a chosen key, for example from an environment variable.
     pub fn given(key: &str) -> Result<KeyHash, &'static str> {
         if key.len() < Self::LEAST_BYTES {
             return Err("a key has at least 16 bytes");
@@ -42,10 +42,11 @@ impl ApiKey {
     }
 }
 
-/// SHA-256 of a key, `sha256:HEX`. A plain hash is enough for keys that nobody can guess.
+/// SHA-256 of a key, `sha256:HEX`. A plain hash is enough for keys that cannot be guessed.
 ///
-/// Keys are looked up by this hash and never compared themselves: how long a lookup takes tells something about the hash
-/// of what was presented, which whoever presented it knows already, and nothing about the key it almost was.
+/// Keys are looked up by this hash and never compared themselves. The duration of a lookup reveals only
+/// something about the hash of the presented key, which the client knows already. It reveals nothing about
+/// the stored keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash([u8; 32]);
 

@@ -81,7 +81,7 @@ pub struct RequestFacts<'a> {
     pub path_and_query: &'a str,
     pub headers: &'a HeaderMap,
     pub body: &'a [u8],
-    /// The one name a signed request has to be meant for. Without it, any that the node goes by.
+    /// The one name that a signed request must be addressed to. Without it, any name of the node.
     pub meant_for: Option<&'a Authority>,
 }
 
@@ -90,7 +90,7 @@ pub struct Authenticator(pub(super) AuthenticationMode);
 
 #[derive(Debug)]
 pub(super) enum AuthenticationMode {
-    /// Everybody is this caller.
+    /// Every client is this caller.
     Open(Known),
     Closed(Box<ClosedNode>),
 }
@@ -106,8 +106,8 @@ pub(super) struct ClosedNode {
 }
 
 impl Authenticator {
-    /// Asks nobody for anything: every caller is `default/anonymous`. Credentials that come all the same are not read,
-    /// not even to see whether they are well-formed, so nothing that is checked depends on them.
+    /// Requires no credentials: every caller is `default/anonymous`. Presented credentials are not read, not
+    /// even to see whether they are well-formed. So no check depends on them.
     pub fn open() -> Self {
         let standing = CallerStanding { proof: IdentityProof::None, ..CallerStanding::default() };
         Self(AuthenticationMode::Open(Known { caller: Caller::new(DEFAULT_TENANT, "anonymous"), standing: Arc::new(standing) }))
@@ -158,8 +158,9 @@ impl Authenticator {
         }
     }
 
-    /// Checks a signed request as far as its head goes, so that nobody has to read a stranger's body; the body of `head`
-    /// is not looked at. `check` goes on from there and must be given the same head. Does nothing for other requests.
+    /// Checks a signed request as far as its head goes, before the body of an unknown client is read; the
+    /// body of `head` is ignored. `check` continues from there and must get the same head. Does nothing for
+    /// other requests.
     pub fn check_head(
         &self,
         presented: &mut PresentedCredentials,
@@ -264,7 +265,7 @@ impl ClosedNode {
         self.known(presented, token.as_ref(), Some(signed), now)
     }
 
-    /// Asked after each wait: whoever was revoked meanwhile is not found.
+    /// Looked up after each wait: a caller that was revoked meanwhile is not found.
     fn known(
         &self,
         presented: &PresentedCredentials,

@@ -62,7 +62,7 @@ pub enum RotateError {
 
 impl CallerRecord {
     pub const MOST_KEYS: usize = 10;
-    /// How long an old key still works after a rotation, unless told otherwise.
+    /// How long an old key still works after a rotation, by default.
     pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 
     pub fn new(name: impl Into<String>) -> Self {
@@ -94,7 +94,7 @@ impl CallerRecord {
         Ok(key)
     }
 
-    /// Takes every credential away at once. The caller keeps its name, so that nobody else gets what it made.
+    /// Removes every credential at once. The caller keeps its name, so that no other caller gets its tasks.
     pub fn revoke(&mut self) {
         self.keys.clear();
         self.certificates.clear();

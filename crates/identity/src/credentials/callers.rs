@@ -11,7 +11,7 @@ use chancery_protocol::{AgentId, Caller, CallerStanding, IdentityProof, Timestam
 use super::certificate::CertificateFacts;
 use super::{CallerRecord, CertificateName, CredentialRefusal, KeyHash, RefusalKind};
 
-/// A caller that is told apart from all others. Made once for each record and kind of proof; a clone counts references.
+/// An identified caller. Made once for each record and kind of proof; a clone counts references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     pub caller: Caller,
@@ -20,7 +20,7 @@ pub struct Known {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerFault {
-    /// The caller or issuer as it names itself, so that whoever wrote it finds it.
+    /// The caller or issuer under its configured name, so that the operator finds it.
     pub name: String,
     pub reason: String,
 }
@@ -33,7 +33,7 @@ impl fmt::Display for CallerFault {
 
 impl std::error::Error for CallerFault {}
 
-/// Never changed, only replaced by another: whoever looks sees one state of it.
+/// Never changed, only replaced by another: every reader sees one consistent state.
 #[derive(Debug, Default)]
 pub struct Callers {
     records: Vec<CallerRecord>,

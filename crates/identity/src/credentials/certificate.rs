@@ -12,10 +12,10 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use super::{CredentialRefusal, RefusalKind, hex};
 use crate::SealKey;
 
-/// One name of a certificate. The common name is none: it says nothing about what kind of name it is.
+/// One name of a certificate. The common name is not accepted: it does not say what kind of name it is.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CertificateName {
-    /// A URI among its alternative names, compared to the letter.
+    /// A URI among its alternative names, compared exactly.
     Uri(String),
     /// A DNS name among its alternative names, in lower case, never a pattern.
     Dns(String),
@@ -97,7 +97,7 @@ pub(super) struct CertificateFacts {
     not_after: i64,
 }
 
-/// More alternative names than this nobody needs.
+/// The most alternative names that are read.
 const MOST_NAMES: usize = 100;
 
 impl CertificateFacts {

@@ -57,7 +57,7 @@ pub struct Issuer {
     /// What configuration calls it; may be left out where the issuer stands under its name.
     #[serde(default)]
     pub name: String,
-    /// The `iss` of its tokens, to the letter.
+    /// The `iss` of its tokens, exactly.
     pub issuer: String,
     /// The `aud` of tokens for this node: one of these must be among them.
     pub audiences: Vec<String>,
@@ -74,8 +74,8 @@ pub struct Issuer {
     /// The claim that says who the caller is.
     #[serde(default = "default_caller_claim")]
     pub caller_claim: String,
-    /// The claim that says which tenant a caller belongs to that no record lists; left out, `default`. If it is named here,
-    /// a token without it is refused: it must not fall into a tenant nobody meant.
+    /// The claim with the tenant of a caller that no record lists; left out, `default`. If it is named here,
+    /// a token without it is rejected: it must not fall into an unintended tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_claim: Option<String>,
     /// What callers may call that no record lists.

@@ -15,8 +15,8 @@ use super::{Issuer, TokenAlgorithm};
 /// Where key sets come from.
 #[async_trait]
 pub trait KeySets: fmt::Debug + Send + Sync {
-    /// With `refresh`, a token names a key that the set given before does not hold. Anybody can send such a token, so it
-    /// is for the implementation to limit how often it really asks the issuer.
+    /// With `refresh`, a token names a key that the previous set does not hold. Any client can send such a
+    /// token, so the implementation limits how often it fetches from the issuer.
     async fn key_set(&self, issuer: &Issuer, refresh: bool) -> Result<Arc<KeySet>, KeySetFault>;
 }
 

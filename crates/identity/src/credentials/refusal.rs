@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use chancery_protocol::{Error, ErrorKind};
 
-/// When a caller whose credentials could not be checked is told to try again.
+/// The retry delay for a caller whose credentials could not be checked.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefusalKind {
     /// Nothing was presented, and this node asks for something.
     Missing,
-    /// Well-formed, but of nobody this node knows; a revoked credential is one of these.
+    /// Well-formed, but of no caller of this node; a revoked credential is one of these.
     Unknown,
     Expired,
     WrongAudience,
@@ -27,7 +27,7 @@ pub enum RefusalKind {
     Malformed,
     /// A signature, of a token or of a request, that is not what its key gives.
     BadSignature,
-    /// The caller is proven, and is not let in.
+    /// The caller is proven, and is not accepted.
     NotAllowed,
     /// Nothing is wrong with the credential as far as is known: it could not be checked now.
     Unavailable,
@@ -49,7 +49,8 @@ impl CredentialRefusal {
         Self::new(RefusalKind::Missing, "no credentials were presented")
     }
 
-    /// What the caller is told. Which check failed would help only someone who tries credentials out.
+    /// The message for the caller. The failed check is not named: it would help only a client that guesses
+    /// credentials.
     pub fn to_error(&self) -> Error {
         match self.kind {
             RefusalKind::Missing => Error::new(ErrorKind::Unauthenticated, "Credentials are required"),

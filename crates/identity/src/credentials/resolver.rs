@@ -17,7 +17,7 @@ pub trait IdentityResolver: fmt::Debug + Send + Sync {
     }
 }
 
-/// Forbids nobody: who calls is decided by the caller records alone. Says so in the log once it matters.
+/// Forbids no agent: the caller records alone decide who calls. Logs that once it matters.
 #[derive(Debug)]
 pub struct AllowAll {
     told: Once,

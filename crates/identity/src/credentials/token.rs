@@ -64,7 +64,8 @@ impl Tokens {
         self.memory.find(hash, now)
     }
 
-    /// The caller a token is for. Asked anew for each call, so that a subject taken out of the records is out at once.
+    /// The caller that a token is for. Looked up again for each call, so that a subject removed from the
+    /// records is rejected at once.
     pub(super) fn caller(verified: &VerifiedToken, callers: &Callers, now: Timestamp) -> Result<Known, CredentialRefusal> {
         verified.check_time(now)?;
         callers.by_token(&verified.issuer, &verified.subject).or_else(|| verified.own.clone()).ok_or_else(|| {

@@ -40,7 +40,8 @@ impl VerifiedToken {
 
 pub(super) struct TokenMemory {
     kept: Mutex<CachedTokens>,
-    /// A token is verified anew after this time even if it has not expired: its issuer may have withdrawn the key.
+    /// A token is verified again after this time even if it has not expired: its issuer may have withdrawn
+    /// the key.
     kept_micros: i64,
 }
 

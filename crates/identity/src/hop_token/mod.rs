@@ -26,7 +26,7 @@ use crate::keys::{Algorithm, HopTokens as Domain, KeyRing, KeyUse};
 
 /// A longer token is neither made nor looked at.
 pub const MAX_HOP_TOKEN: usize = 4 * 1024;
-/// No token lasts longer, however long its task may run: it is made anew.
+/// No token lasts longer, however long its task may run: it is renewed.
 pub const MAX_HOP_TOKEN_LIFE: Duration = Duration::from_secs(60 * 60);
 /// How far the clocks of nodes that share a key may be apart.
 pub const CLOCK_LEEWAY: Duration = Duration::from_secs(30);
@@ -172,7 +172,8 @@ impl HopTokens {
     }
 }
 
-/// What a token of another node says to those it is none of. Nothing of it is proven: it may only bind the call it came with.
+/// The readable content of another node's token. Nothing of it is proven: it may only restrict the call it
+/// came with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignClaims {
     /// Members of `tracestate`, each as `NODE@chancery=HANDLE`: the other node's own, and those of nodes that the call came through.

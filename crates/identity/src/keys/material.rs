@@ -32,8 +32,8 @@ impl Algorithm {
         }
     }
 
-    /// The algorithms a signature may name. RFC 9864 calls EdDSA over this curve `Ed25519`. Everything else is nobody's:
-    /// `none`, and whatever takes a public key for a shared secret.
+    /// The algorithms a signature may name. RFC 9864 calls EdDSA over this curve `Ed25519`. Everything else
+    /// is rejected: `none`, and every algorithm that takes a public key for a shared secret.
     pub fn from_jose(name: &str) -> Option<Self> {
         match name {
             "EdDSA" | "Ed25519" => Some(Self::EdDsa),

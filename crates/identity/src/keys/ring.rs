@@ -74,7 +74,7 @@ impl KeyRing {
         Ok(text.into())
     }
 
-    /// Every record, whatever its state.
+    /// Every record, in any state.
     pub fn records(&self) -> &[KeyRecord] {
         &self.records
     }

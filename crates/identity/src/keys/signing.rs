@@ -76,8 +76,8 @@ impl<D: OwnFormat> SigningKey<D> {
 }
 
 impl SigningKey<HopTokens> {
-    /// The secret that marks hop tokens: for those who have the key and nobody else. Ed25519 leaves nothing to chance (RFC 8032), so
-    /// all who have it come to the same secret. What is signed for it has a space, which no token has.
+    /// The secret that marks hop tokens, known only to holders of the key. Ed25519 is deterministic (RFC
+    /// 8032), so all holders derive the same secret. The signed text has a space, which no token has.
     pub fn marking(&self) -> Result<hmac::Key, KeyFault> {
         let signed = self.sign(b"the secret that marks hop tokens")?;
         Ok(hmac::Key::new(hmac::HMAC_SHA256, digest::digest(&digest::SHA256, &signed).as_ref()))

@@ -81,7 +81,7 @@ impl FromStr for WebhookId {
     }
 }
 
-/// An id that somebody else made, or nobody.
+/// An id of another sender, or a made-up one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an id of ours")]
 pub struct NotOurs;

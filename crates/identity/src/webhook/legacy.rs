@@ -36,7 +36,7 @@ pub fn verify_body_signature_ed25519(key: &PublicKey, body: &[u8], signature: &s
     body.starts_with(b"{") && signature.is_ok_and(|signature| key.verify_bytes(body, &signature))
 }
 
-/// The same over `SECONDS.BODY`. The key is the text of the secret, whatever it begins with.
+/// The same over `SECONDS.BODY`. The key is the text of the secret, with any prefix.
 pub fn neuralpost_signature(secret: &str, seconds: i64, body: &[u8]) -> String {
     written(secret.as_bytes(), &[format!("{seconds}.").as_bytes(), body])
 }

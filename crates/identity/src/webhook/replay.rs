@@ -14,16 +14,16 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayCheck {
-    /// Nobody has seen it. Say how it went, or it is never remembered.
+    /// The message is new. Report the result, or the message is never remembered.
     Fresh,
     /// It was taken before.
     Seen,
-    /// Somebody is at it now, and may yet fail.
+    /// Another task works on it now, and may yet fail.
     UnderWay,
 }
 
-/// What is remembered of the ids of messages: those that were taken, and those that somebody works on. A message that could not be
-/// worked on is forgotten, because its sender comes again with the same id.
+/// The remembered ids of messages: those that were accepted, and those in work. A message whose work failed
+/// is forgotten, because its sender retries with the same id.
 pub struct ReplayMemory {
     most: usize,
     kept: Mutex<SeenIds>,
@@ -64,7 +64,7 @@ impl ReplayMemory {
         kept.forget(now, self.most);
     }
 
-    /// It came to nothing: whoever sends it again is heard.
+    /// The work failed: the next attempt of the sender is accepted.
     pub fn dropped(&self, id: &str) {
         let mut kept = self.kept();
         if kept.ids.get(id) == Some(&None) {

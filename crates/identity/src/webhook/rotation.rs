@@ -15,7 +15,7 @@ pub const DEFAULT_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 pub const LONGEST_GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How long receivers may keep the published keys without asking again.
 pub const JWKS_MAX_AGE: Duration = Duration::from_secs(300);
-/// A new key is published for so long before it signs: by then everybody has asked again.
+/// A new key is published for so long before it signs: by then every receiver has fetched the keys again.
 pub const PUBLISHED_BEFORE_USE: Duration = Duration::from_secs(2 * 300);
 /// And the old one after it signed last: what it signed may still be on its way.
 pub const KEPT_AFTER_USE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -84,7 +84,7 @@ impl SecretSet {
         std::iter::once(&self.current).chain(old)
     }
 
-    /// Forgets those whose grace is over. Tells how many.
+    /// Forgets keys whose grace period is over. Returns how many.
     pub fn prune(&mut self, now: Timestamp) -> usize {
         let before = self.old.len();
         self.old.retain(|(_, end)| *end > now);
@@ -106,7 +106,7 @@ impl SecretSet {
     }
 }
 
-/// New keys for notifications, with the times between which everybody knows both.
+/// New keys for notifications, with the time in which receivers know both.
 pub fn rotate_push_keys(ring: &mut KeyRing, now: Timestamp) -> Result<Vec<KeyRecord>, RingFault> {
     ring.rotate(KeyUse::Push, None, PUBLISHED_BEFORE_USE, KEPT_AFTER_USE, now)
 }

@@ -177,7 +177,7 @@ impl Verifier {
     }
 }
 
-/// A header that is there once: of two, nobody knows which one was signed.
+/// A header that is there once: of two, it is unclear which one was signed.
 fn one<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<&'a str, VerifyFault> {
     let mut values = headers.get_all(name).iter();
     let value = values.next().ok_or(VerifyFault::Missing(name))?;

@@ -67,7 +67,7 @@ impl Mark {
         SealKey::same_secret(seal.as_bytes(), mark.seal(task, key).as_bytes()).then_some(mark)
     }
 
-    /// Puts the link to what was put away in the place of a part.
+    /// Replaces a part by the link to its offloaded content.
     pub(super) fn put_on(&self, part: &mut Part, mut vendor: Map<String, Value>, link: String, task: &TaskId, key: &SealKey) {
         let mark = json!({
             "digest": format!("sha256:{}", self.digest),
@@ -97,7 +97,7 @@ pub(super) fn unmarked(metadata: &Metadata) -> Option<Metadata> {
     }
 }
 
-/// The same without the seal of a mark: a link that somebody was shown and says again is theirs.
+/// The same without the seal of a mark: a link that a reader saw and repeats belongs to that reader.
 pub(super) fn unsealed(metadata: &Metadata) -> Metadata {
     let mut vendor = metadata.get(VENDOR).unwrap_or_default();
     if let Some(Value::Object(mark)) = vendor.get_mut(MARK) {

@@ -7,8 +7,8 @@ use super::books::Books;
 use super::counters::Counters;
 use super::scope::{BudgetScope, Limit};
 
-/// The counters of one scope; a clone is the same ones. They last as long as anybody holds them, also after the ledger forgot
-/// the scope.
+/// The counters of one scope; a clone shares them. They last as long as a holder exists, also after the
+/// ledger forgot the scope.
 #[derive(Clone, Debug)]
 pub struct Account(Arc<Entry>);
 
@@ -58,7 +58,7 @@ impl Drop for Entry {
     }
 }
 
-/// All scopes a call is charged to, each once, in the order in which they are asked. A clone is the same list.
+/// All scopes a call is charged to, each once, in the order of their evaluation. A clone shares the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accounts(Arc<[Account]>);
 

@@ -23,7 +23,7 @@ pub(super) struct Books {
 pub(super) struct Table {
     rows: Vec<Counters>,
     unused: Vec<usize>,
-    /// The time of the last entry: for what ends without anybody saying when.
+    /// The time of the last entry: for reservations that end without a time.
     latest: i64,
     unknown_share: UnknownShare,
 }

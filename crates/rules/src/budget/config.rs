@@ -11,7 +11,7 @@ use super::share::UnknownShare;
 use crate::MicroUsd;
 use crate::setting::more_than_zero;
 
-/// The key that stands for everybody who has no section of their own.
+/// The key for all names without a section of their own.
 pub const EVERYBODY_ELSE: &str = "*";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct GlobalBudget {
     pub overflow: OverflowPolicy,
 }
 
-/// What becomes of a call that does not fit: `"shed"` or `{ queue = { max_queue_depth = 100 } }`.
+/// What happens to a call that does not fit: `"shed"` or `{ queue = { max_queue_depth = 100 } }`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum OverflowPolicy {

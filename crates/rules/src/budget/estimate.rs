@@ -9,8 +9,8 @@ use super::observed::LearntCost;
 use super::reservation::Estimate;
 use crate::MicroUsd;
 
-/// Where an estimate comes from, in the order in which they are asked. `+hint` is said where the caller's
-/// hint raised it.
+/// The source of an estimate, in the order of their evaluation. `+hint` is added where the caller's hint
+/// raised it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EstimateSource {
@@ -121,13 +121,13 @@ fn of_one(facts: &EstimateFacts, overran: bool, is_capped: bool, of: impl Fn(Pri
     }
 }
 
-/// The least that an agent elsewhere has room for, where all that is known is what it cost before.
+/// The least room for a remote agent, where only its earlier cost is known.
 const LEAST_ROOM_USD: MicroUsd = MicroUsd(10_000);
 const LEAST_ROOM_TOKENS: u64 = 1_000;
 
-/// How much more than is held a task at an agent elsewhere is to have, if it is free. What it is told is its
-/// cap there, and the largest of what was is none: the next task may cost more, and one that was free may
-/// cost something now.
+/// How much more than is held a task at a remote agent gets, if it is free. The amount that the agent
+/// receives is its cap there. The largest earlier cost is not a cap: the next task may cost more, and one
+/// that was free may cost something now.
 pub fn room(estimated: &Estimated, held: Amount) -> Amount {
     let observed = |source: EstimateSource| source == EstimateSource::Observed;
     let usd = if observed(estimated.usd) { held.usd.0.max(LEAST_ROOM_USD.0 - held.usd.0) } else { 0 };

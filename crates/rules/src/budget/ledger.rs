@@ -37,7 +37,8 @@ impl BudgetLedger {
         Self::default()
     }
 
-    /// The counters of a scope, made with this limit if there are none. Those that are there keep theirs: see `set_limit`.
+    /// The counters of a scope, made with this limit if they do not exist. Existing counters keep their
+    /// limit: see `set_limit`.
     pub fn account(&self, scope: &BudgetScope, limit: Limit) -> Account {
         if let Some(account) = self.find(scope) {
             return account;

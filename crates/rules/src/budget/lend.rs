@@ -34,7 +34,7 @@ impl BudgetLedger {
     }
 }
 
-/// Nobody sees the table meanwhile, so nobody else gets what is lent.
+/// The table is locked meanwhile, so no other call gets the lent money.
 fn lending<T>(table: &mut Table, lender: &mut Reservation, now: Timestamp, take: impl FnOnce(&mut Table) -> T) -> T {
     let lent = lender.to_lend();
     let accounts = lender.accounts().clone();

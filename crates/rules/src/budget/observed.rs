@@ -58,7 +58,7 @@ impl ObservedCost {
         }
     }
 
-    /// Takes over the overrun of a call of an earlier run, without its price.
+    /// Adds the overrun of a call of an earlier run, without its price.
     pub fn restore(&mut self, overrun: Amount) {
         self.usd.trust.note(overrun.usd > MicroUsd::ZERO);
         self.tokens.trust.note(overrun.tokens > 0);

@@ -21,7 +21,7 @@ pub struct BudgetQueue {
 #[derive(Debug, Default)]
 struct Shared {
     lines: Mutex<Lines>,
-    /// How many wait, so that nobody locks anything while nobody does.
+    /// How many calls wait, so that no lock is taken while the queue is empty.
     waiting: AtomicUsize,
 }
 
@@ -51,7 +51,7 @@ impl BudgetQueue {
         Self::default()
     }
 
-    /// Whether a call that holds no ticket may try: only if nobody waits for any of its scopes.
+    /// Whether a call without a ticket may try: only if no ticket waits for any of its scopes.
     pub fn is_clear(&self, accounts: &Accounts) -> bool {
         self.shared.waiting.load(Ordering::Acquire) == 0 || self.shared.lines().may_try(accounts, u64::MAX)
     }

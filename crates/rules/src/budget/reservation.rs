@@ -33,7 +33,7 @@ impl Estimate {
         Amount { usd: self.usd.unwrap_or_default(), tokens: self.tokens.unwrap_or_default(), tasks: self.tasks }.counts()
     }
 
-    /// What is asked for at least, and of which dimensions more is taken.
+    /// The least amount that is requested, and the dimensions in which more is taken.
     #[inline]
     pub(super) fn parts(self) -> (AmountCounts, [bool; 3]) {
         let [least_usd, least_tokens] = self.least();
@@ -74,15 +74,15 @@ pub struct SettledReservation {
 
 /// An amount that is held in all scopes of a call. It ends in `BudgetLedger::settle`, `expire` or `release`.
 ///
-/// Dropped without one of them it ends as well: before it was dispatched it is released, as nothing can have been spent; after
-/// that all of it counts as spent, because nobody knows better.
+/// Dropped without one of them it ends as well. Before the dispatch it is released, as nothing can have been
+/// spent. After it all of it counts as spent, because the cost is unknown.
 #[must_use = "dropped, it is released"]
 #[derive(Debug)]
 pub struct Reservation {
     accounts: Accounts,
     held: AmountCounts,
-    /// What it does not lend. Where all that was left is held because nobody knows how much is needed, that
-    /// is little or nothing.
+    /// The amount that it does not lend. Where all that was left is held because the need is unknown, that is
+    /// little or nothing.
     keeps: AmountCounts,
     /// What others got of it.
     lent: AmountCounts,
@@ -124,7 +124,7 @@ impl Reservation {
         self.lent
     }
 
-    /// The part that nobody asked for: others can have it if they need it.
+    /// The part beyond the request: other calls can have it if they need it.
     pub fn lendable(&self) -> Amount {
         self.to_lend().amount()
     }

@@ -7,7 +7,7 @@ const MILLION: u32 = 1_000_000;
 
 /// `budget.unknown_share`: a part of a cap, in whole millionths. Written as a number above 0 and up to 1; a quarter by default.
 ///
-/// Nobody knows what such a call needs, so in a scope of its own it holds all that is left. In a scope that
+/// The need of such a call is unknown, so in a scope of its own it holds all that is left. In a scope that
 /// others are charged to as well (`global`, `tenant`) it would lock them out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UnknownShare(u32);

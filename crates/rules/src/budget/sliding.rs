@@ -42,8 +42,9 @@ impl Sliding {
         self.from <= now && now < self.until
     }
 
-    /// Lets go what is out of the window. A clock that was put back a little stands still until it has caught up; put back by
-    /// more than the window, all that counted then counts from the new time on: nothing is forgiven and nothing stays for ever.
+    /// Drops the parts that are out of the window. A clock that was put back a little stands still until it
+    /// has caught up. After a larger step back, all that counted then counts from the new time on: nothing is
+    /// forgiven and nothing is permanent.
     pub(super) fn advance(&mut self, now: i64) {
         let number = now.div_euclid(self.part_micros);
         if number < self.newest {
@@ -68,8 +69,8 @@ impl Sliding {
         self.until = self.from.saturating_add(self.part_micros);
     }
 
-    /// What counts now: settled and overrun. Added up anew with each part that leaves, so that a sum that came to its end
-    /// comes down again.
+    /// The amount that counts now: settled and overrun. It is added up again with each part that leaves, so
+    /// that a saturated sum comes down again.
     pub(super) fn sums(&self) -> (AmountCounts, AmountCounts) {
         let add = |(settled, overrun): (AmountCounts, AmountCounts), part: &Part| {
             (settled.plus(part.settled), overrun.plus(part.overrun))

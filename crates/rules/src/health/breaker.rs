@@ -160,7 +160,7 @@ impl Breaker {
         self.era += 1;
     }
 
-    /// Whoever held the probe may be gone for good; without this the peer would be, too.
+    /// The holder of the probe may be gone permanently; without this the peer would be, too.
     fn give_up_on_a_lost_probe(&mut self, now: Timestamp) {
         if let BreakerState::HalfOpen { probe_until } = self.state
             && self.is_over(probe_until, now)

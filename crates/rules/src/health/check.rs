@@ -9,7 +9,7 @@ use super::config::CheckConfig;
 #[derive(Clone, Copy, Debug)]
 pub struct CheckFacts {
     pub first_seen: Timestamp,
-    /// The last result of a call or a check, whatever it was.
+    /// The last result of a call or a check, success or failure.
     pub last_heard: Option<Timestamp>,
     /// Nothing may pass before; from a breaker that is not closed.
     pub blocked_until: Option<Timestamp>,
@@ -17,8 +17,8 @@ pub struct CheckFacts {
     pub spread: u64,
 }
 
-/// The next check is due when nothing was heard for the interval and up to an eighth more, or when an open breaker wants its probe.
-/// Peers met for the first time are spread over one interval. None if nobody is to be asked.
+/// The next check is due when the peer was silent for the interval and up to an eighth more, or when an open
+/// breaker wants its probe. New peers are spread over one interval. None if no peer is due.
 pub fn next_check(config: &CheckConfig, facts: &CheckFacts) -> Option<Timestamp> {
     let every = Duration::from_millis(config.check_every_ms);
     if every.is_zero() {

@@ -83,9 +83,9 @@ pub struct OutlierConfig {
     /// Out goes who takes this many times as long as its siblings.
     #[serde(deserialize_with = "more_than_one")]
     pub eject_latency_multiple: u32,
-    /// Nobody this fast is too slow, whatever the siblings do.
+    /// No peer this fast is too slow, regardless of its siblings.
     pub eject_latency_above_ms: u64,
-    /// With fewer results than this in the window nobody is compared.
+    /// With fewer results than this in the window no peer is compared.
     #[serde(deserialize_with = "more_than_zero")]
     pub eject_results: u32,
     /// For how long; doubled each time it happens again soon.
@@ -132,7 +132,7 @@ impl OutlierConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckConfig {
-    /// A peer nothing was heard of for this long is asked how it is. 0 asks nobody.
+    /// A peer that was silent for this long gets a health check. 0 turns the checks off.
     pub check_every_ms: u64,
 }
 

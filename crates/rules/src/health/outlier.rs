@@ -46,8 +46,8 @@ impl Ejections {
         self.out.get(peer).filter(|out| out.lasts(now)).map(|out| out.until)
     }
 
-    /// Takes those that are out from a pool, but never more than may be out: whoever is due back first stays. `pool` is
-    /// what can be called otherwise, so that somebody is left whenever there is anybody.
+    /// Removes ejected peers from a pool, but never more than may be out: the peer that is due back first
+    /// stays. `pool` holds the peers that can be called otherwise, so that one is left whenever it has any.
     pub fn leave_out(&self, pool: &mut Vec<PeerSnapshot>, now: Timestamp) {
         let most = self.config.most(pool.len());
         let mut out: Vec<_> = pool.iter().filter_map(|peer| Some((self.out_until(&peer.id, now)?, peer.id.clone()))).collect();

@@ -12,7 +12,7 @@ use super::outlier::{Ejection, Ejections};
 use crate::MicroUsd;
 use crate::routing::{CallOutcome, PeerId, PeerRecord, PeerSnapshot, TaskSpec, number_of};
 
-/// Plain data: whoever shares it brings the lock.
+/// Plain data: the owner brings the lock.
 #[derive(Clone, Debug)]
 pub struct PeerPool {
     config: HealthConfig,
@@ -93,7 +93,8 @@ impl PeerPool {
         pool
     }
 
-    /// Begins a call. Refused when the peer is gone, or its breaker has let somebody else go first: choose again without it.
+    /// Begins a call. Refused when the peer is gone, or its breaker has let another call go first: choose
+    /// again without it.
     pub fn start(&mut self, id: &PeerId, now: Timestamp) -> Result<OpenCall, Refused> {
         let member = self.peers.iter_mut().find(|member| member.id == *id).ok_or(Refused { until: now })?;
         let ticket = member.breaker.admit(now)?;

@@ -23,14 +23,14 @@ pub enum AgentNaming {
 /// The agents of this node by their names and by their AgentIDs.
 #[derive(Clone, Debug, Default)]
 pub struct AgentIdIndex {
-    /// The id that an agent is told by comes first.
+    /// The id that names an agent comes first.
     by_name: HashMap<AgentRef, Vec<AgentId>>,
     by_id: HashMap<AgentId, AgentRef>,
     by_tag: HashMap<Box<str>, AgentRef>,
 }
 
 impl AgentIdIndex {
-    /// Of several ids that an agent has the first one given is the one it is told by.
+    /// Of several ids of an agent the first one given names it.
     pub fn new(ids: impl IntoIterator<Item = (AgentRef, AgentId)>) -> Self {
         let mut index = Self::default();
         for (name, id) in ids {
@@ -50,7 +50,7 @@ impl AgentIdIndex {
         ids.flat_map(|id| [id.as_str().into(), tagged(name, id)]).collect()
     }
 
-    /// An agent as others are told of it. One without an id here keeps the name it has.
+    /// The name of an agent for other nodes. An agent without an id here keeps its name.
     pub fn written(&self, name: &AgentRef, naming: AgentNaming) -> AgentRef {
         match (self.by_name.get(name).and_then(|ids| ids.first()), naming) {
             (None, _) => name.clone(),
@@ -65,7 +65,7 @@ impl AgentIdIndex {
         AgentPath::new(path.to_vec().iter().map(|name| self.written(name, naming)))
     }
 
-    /// The name that an agent has here which somebody names by its AgentID, or by a name and the first digits of it.
+    /// The name that an agent has here, from its AgentID, or from a name and the first digits of its AgentID.
     pub fn own_name(&self, said: &str) -> Option<&AgentRef> {
         if said.len() == WHOLE && is_hex(said) {
             return said.parse().ok().and_then(|id: AgentId| self.by_id.get(&id));

@@ -25,9 +25,9 @@ pub struct Lineage {
 /// The place of a call, or why it has none. Nothing a caller says without proof makes it shallower, shorter or richer than
 /// every task it may come from.
 ///
-/// The first of these that says something decides: a hop token, this node's mark in the trace, the open tasks of the calling
-/// agent, the trace of a tree, the names an agent has for its open task, a claim, a task that ended a moment ago. Names and claims
-/// then tighten what came out.
+/// The first of these that applies decides: a hop token; this node's mark in the trace; the open tasks of the
+/// calling agent; the trace of a tree; the names an agent has for its open task; a claim; a task that ended a
+/// moment ago. Names and claims then tighten the result.
 pub fn attribute(facts: &LineageFacts<'_>) -> Result<Lineage, LineageError> {
     match &facts.token {
         PresentedToken::Faulty(check) => return Err(LineageError::Invalid(*check)),
@@ -72,8 +72,8 @@ fn verified(facts: &LineageFacts<'_>, claims: &TokenClaims, parent: &Parent) -> 
     Ok(under(facts, attribution, parent))
 }
 
-/// Whether the call has this node's mark of an open task that was given to its caller. Nobody else can make one: it is what comes
-/// back of a hop token over other nodes.
+/// Whether the call has this node's mark of an open task of its caller. No other party can make one: it is
+/// the part of a hop token that comes back over other nodes.
 fn is_marked(facts: &LineageFacts<'_>) -> bool {
     matches!(&facts.mark, TraceMark::Open(task) if task.holder == facts.caller)
 }

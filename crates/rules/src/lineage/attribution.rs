@@ -100,11 +100,11 @@ impl TokenCheck {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineageError {
-    /// A token that does not hold is worse than none: somebody made, stole or kept it.
+    /// An invalid token is worse than none: it was forged, stolen or kept too long.
     Invalid(TokenCheck),
     /// An agent called at the address of another agent.
     Address,
-    /// An agent called without a token where one is asked for.
+    /// An agent called without a token where one is required.
     Required,
 }
 

@@ -21,7 +21,7 @@ pub struct LineageConfig {
     /// How long a task that has ended still places the calls of its agent.
     #[serde(deserialize_with = "linger")]
     pub linger_s: u64,
-    /// The most bytes that lineage adds to one call of an agent elsewhere, headers and metadata together.
+    /// The most bytes that lineage adds to one call of a remote agent, headers and metadata together.
     #[serde(deserialize_with = "max_bytes")]
     pub max_bytes: usize,
 }
@@ -55,7 +55,7 @@ fn max_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     Ok(bytes)
 }
 
-/// What becomes of a call that proves no parent.
+/// What happens to a call that proves no parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unattributed {

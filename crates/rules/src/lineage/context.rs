@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::agent_ids::{AgentIdIndex, is_distinct};
 use super::path::{AgentPath, AgentRef, MAX_AGENT_NAME, MAX_PATH};
 
-/// Known to the service, and written as `metadata.ruvector.context` for whoever is called.
+/// Known to the service, and written as `metadata.ruvector.context` for the called agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskContext {
     /// One for the whole tree.
@@ -65,9 +65,9 @@ pub struct ClaimedContext {
 }
 
 impl ClaimedContext {
-    /// What counts here of a context that another node wrote for the agent it calls. It is the place of that agent's own calls, one
-    /// step further. Of its path those agents count that are told apart from this node's by their AgentIDs: plain names are the other
-    /// node's, which may have other agents by the same names.
+    /// The part of another node's context that counts here. The other node wrote it for the agent that it
+    /// calls. It is the place of that agent's own calls, one step further. Of its path only agents with an
+    /// AgentID count. Plain names are the other node's, which may have other agents by the same names.
     #[must_use]
     pub fn from_another_node(&self) -> Self {
         let depth = self.depth.map(|depth| depth.saturating_sub(1));
@@ -139,7 +139,7 @@ impl<'de> Deserialize<'de> for ClaimedContext {
     }
 }
 
-/// One member of a claim, of whatever type it came in.
+/// One member of a claim, of any type.
 enum ClaimMember {
     Nothing,
     Text(Arc<str>),

@@ -54,13 +54,13 @@ pub struct LineageFacts<'a> {
 pub enum PresentedToken {
     #[default]
     Nothing,
-    /// Issued by somebody else, so it says nothing here.
+    /// Issued by another node, so it proves nothing here.
     Foreign,
     Faulty(TokenCheck),
     Good(Box<TokenClaims>, Box<Parent>),
 }
 
-/// The mark of this node in the trace of a call, after it was looked up. Whoever has one was given it with a task.
+/// The mark of this node in the trace of a call, after its lookup. Its holder received it with a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TraceMark {
     #[default]

@@ -8,9 +8,9 @@ use chancery_protocol::AgentName;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// How many agents a path may name that somebody else wrote down.
+/// The most agents in a path from another node.
 pub const MAX_PATH: usize = 256;
-/// How many bytes a name may have that somebody else wrote down.
+/// The most bytes of a name from another node.
 pub const MAX_AGENT_NAME: usize = 256;
 
 /// An agent as this node calls it; the text of its agent id if the node has no name for it.
@@ -68,7 +68,7 @@ impl AgentPath {
         agents
     }
 
-    /// This path, and after it whoever is only in the others.
+    /// This path, and after it the agents that are only in the others.
     #[must_use]
     pub fn with_all_of<'a>(&self, others: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut union = self.clone();

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::MicroUsd;
 use crate::setting::some_more_than_zero;
 
-/// Tasks of one caller with one skill that may run at once, if nobody says otherwise.
+/// The default of tasks of one caller with one skill that may run at once.
 pub const DEFAULT_CONCURRENCY: u32 = 16;
 
-/// Bounds of one task. A field that is not set is left to the next less specific policy, and in the end to nobody.
+/// Bounds of one task. A field that is not set is left to the next less specific policy. Without any policy
+/// there is no bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TaskPolicy {
@@ -78,7 +79,7 @@ pub struct CallerPolicy {
 }
 
 impl CallerPolicy {
-    /// What holds for the caller whatever the skill.
+    /// The bounds of the caller, for every skill.
     pub fn policy(&self) -> TaskPolicy {
         TaskPolicy {
             max_tokens: self.max_tokens,

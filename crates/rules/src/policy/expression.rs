@@ -32,7 +32,7 @@ pub struct CallFacts<'a> {
 
 /// A condition that was understood when the config was read.
 pub trait Expression: Send + Sync + Debug {
-    /// Whether it holds, or why nobody can tell. The same facts always give the same answer.
+    /// Whether it holds, or why it cannot be evaluated. The same facts always give the same answer.
     fn holds(&self, facts: &CallFacts<'_>) -> Result<bool, String>;
 
     /// Whether the answer can change with what is left to spend, which is another amount for nearly every call.

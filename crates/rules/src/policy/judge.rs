@@ -13,7 +13,7 @@ use crate::budget::Price;
 pub struct PolicyQuestion<'a> {
     pub caller: &'a Caller,
     pub skill: &'a AskedSkill,
-    /// What it is expected to cost, if anybody can tell.
+    /// The expected cost, if it is known.
     pub estimate: Option<MicroUsd>,
     /// What its caller says it will take, however little of that is held for it.
     pub hint: Price,
@@ -26,7 +26,7 @@ pub struct PolicyQuestion<'a> {
 pub enum AskedSkill {
     /// The call names it, and the agent's card or the operator knows it.
     Named(Arc<str>),
-    /// The call names it and nobody knows it: it may be any text, so nothing is counted by it.
+    /// The call names an unknown skill: it may be any text, so nothing is counted by it.
     Unlisted(Arc<str>),
     /// The agent has no other.
     Only(Arc<str>),
@@ -55,7 +55,7 @@ impl AskedSkill {
         }
     }
 
-    /// What is judged and shown: also a name that nobody knows.
+    /// The skill for the judgement and the report: also an unknown name.
     pub fn name(&self) -> Option<&Arc<str>> {
         match self {
             Self::Named(skill) | Self::Only(skill) | Self::Unlisted(skill) => Some(skill),

@@ -17,7 +17,7 @@ pub const UNLIMITED: u32 = u32::MAX;
 type Key = (Caller, Option<Arc<str>>);
 type Running = HashMap<Key, u32, RandomState>;
 
-/// Counts per caller and skill. Whoever has no task running is not in it.
+/// Counts per caller and skill. A caller without a running task is not in it.
 #[derive(Debug, Default)]
 pub struct Slots {
     hasher: RandomState,
@@ -25,7 +25,8 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// One more task, if fewer than `limit` run. It counts until the slot is dropped. Under [`UNLIMITED`] nobody counts.
+    /// One more task, if fewer than `limit` run. It counts until the slot is dropped. Under [`UNLIMITED`]
+    /// nothing is counted.
     pub fn take(self: &Arc<Self>, caller: &Caller, skill: Option<&Arc<str>>, limit: u32) -> Result<Slot, PolicyError> {
         if limit == UNLIMITED {
             return Ok(Slot(None));

@@ -9,9 +9,9 @@ use super::outcome::{DeliveryVerdict, DisableReason};
 use super::schedule::Schedule;
 use super::span::Span;
 
-/// So many refused credentials in a row, and nobody will take the next ones either.
+/// After so many refused credentials in a row, the receiver will refuse the next ones too.
 pub const MOST_REFUSALS: u32 = 3;
-/// A receiver that has failed for so long is given up, whatever the schedule has left.
+/// A receiver that has failed for so long is given up, even if the schedule has attempts left.
 pub const MOST_FAILING: Duration = Duration::from_secs(5 * 24 * 60 * 60);
 
 /// How often and how long a receiver is tried.

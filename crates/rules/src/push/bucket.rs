@@ -17,7 +17,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Full. A rate of zero means that nobody counts.
+    /// A full bucket. A rate of zero means no limit.
     pub fn new(rate: u32, now: Timestamp) -> Self {
         Self { rate, left: u64::from(rate) * TOKEN, at: now }
     }

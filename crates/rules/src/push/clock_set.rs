@@ -6,7 +6,7 @@ use super::lane::Cursor;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSet {
-    /// What it would say now, had nobody set it.
+    /// The time that the clock would show if it had not been set.
     pub was: Timestamp,
     pub is: Timestamp,
 }
@@ -28,8 +28,8 @@ impl ClockSet {
 }
 
 impl Cursor {
-    /// A lease stays as long as it was, and so does the wait after a failure. Whoever has not failed waits for nothing: what makes a lane due
-    /// is written by the clock itself, so that its time may be by the new one already.
+    /// A lease keeps its length, and so does the wait after a failure. A lane without a failure does not
+    /// wait. The clock itself writes the due time of a lane, so that time may already be in the new clock.
     pub fn clock_set(&mut self, set: ClockSet) {
         if self.is_held() {
             // No moment is the one that means nobody.

@@ -51,8 +51,9 @@ impl<'a> Pending<'a> {
     }
 }
 
-/// What goes out next for a lane of which nothing has been sent yet. `pending` are the entries from its head to its `tail` that are
-/// meant for it, in order; no more of them are looked at than the bounds allow. None if there are none.
+/// The next delivery of a lane of which nothing has been sent yet. `pending` are the entries for it from its
+/// head to its `tail`, in order; no more of them are read than the bounds allow. None without pending
+/// entries.
 pub fn next_span<'a>(bounds: &Bounds, tail: u64, pending: impl IntoIterator<Item = Pending<'a>>) -> Option<Span> {
     let mut pending = pending.into_iter();
     let first = pending.next()?;

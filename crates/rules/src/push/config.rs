@@ -8,7 +8,7 @@ use crate::setting::more_than_zero;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SlotLimits {
-    /// Deliveries under way at once, of everybody.
+    /// Deliveries in flight at once, over all tenants.
     #[serde(deserialize_with = "more_than_zero")]
     pub in_flight: u32,
     /// Of one tenant.
@@ -36,7 +36,7 @@ impl Default for SlotLimits {
     }
 }
 
-/// Webhooks are left alone for longer than peers: nobody waits for them within a call.
+/// Webhooks are left alone for longer than peers: no call waits for them.
 pub fn push_breaker() -> BreakerConfig {
     BreakerConfig {
         failures: 5,

@@ -14,10 +14,10 @@ use super::turns::{Turns, WaitingLane};
 use crate::health::{Breaker, BreakerConfig, BreakerState, BreakerTicket};
 use crate::routing::CallOutcome;
 
-/// An origin of which nothing was heard for so long begins anew.
+/// An origin without a delivery for so long starts again.
 const FORGET_AFTER: Duration = Duration::from_secs(30 * 60);
 
-/// Plain data: whoever shares it brings the lock.
+/// Plain data: the owner brings the lock.
 #[derive(Debug)]
 pub struct Dispatch {
     limits: SlotLimits,
@@ -183,7 +183,7 @@ impl Dispatch {
         self.free(&grant.origin, now);
     }
 
-    /// Slots that neither somebody holds nor somebody waits for.
+    /// Slots without a holder and without a waiter.
     pub fn room(&self) -> usize {
         (self.limits.in_flight as usize).saturating_sub(self.in_flight as usize + self.turns.len())
     }
@@ -207,7 +207,7 @@ impl Dispatch {
         left_alone.filter_map(|known| known.breaker.admits_from()).min()
     }
 
-    /// Takes back everything that waits, to give it to somebody else.
+    /// Takes back all waiting deliveries, to give them to another owner.
     pub fn drain(&mut self) -> Vec<u64> {
         self.turns.drain()
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::outcome::{DeadReason, DisableReason};
 use super::span::Span;
 
-/// No lease: nobody works on the lane.
+/// No lease: no worker has the lane.
 pub const FREE: Timestamp = Timestamp::from_micros(0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub const FREE: Timestamp = Timestamp::from_micros(0);
 pub enum LaneState {
     Active,
     Paused,
-    /// Nothing is sent until somebody turns it on again.
+    /// Nothing is sent until it is enabled again.
     Disabled(DisableReason),
     /// The receiver said 410.
     Gone,
@@ -42,7 +42,7 @@ impl LaneState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     pub state: LaneState,
-    /// The next entry to deliver. More than `tail` when there is none.
+    /// The next entry to deliver. More than `tail` when all are delivered.
     pub head: u64,
     /// The last entry of the log.
     pub tail: u64,
@@ -134,7 +134,7 @@ pub struct LaneChange {
     pub goes_on: bool,
 }
 
-/// Somebody else has the lane by now, or nobody has; nothing was changed.
+/// Another worker has the lane by now, or none has; nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fenced;
 
@@ -188,7 +188,8 @@ impl Cursor {
         Some(LaneClaim { epoch: self.epoch, head: self.head, span: self.span })
     }
 
-    /// Whoever held it has gone without a word, and may have sent the head before. Tells whether somebody did.
+    /// Notes that the holder of an expired lease disappeared. It may have sent the head before. Returns
+    /// whether there was one.
     pub fn orphan(&mut self) -> bool {
         let held = self.is_held();
         if held {
@@ -282,7 +283,8 @@ impl Cursor {
         on
     }
 
-    /// Whoever was off for long wants the task as it is rather than all that led there: a snapshot goes first.
+    /// A receiver that was disabled for long wants the current task rather than all earlier events: a
+    /// snapshot goes first.
     pub fn enable(&mut self, now: Timestamp) -> bool {
         if !matches!(self.state, LaneState::Disabled(_) | LaneState::Gone) {
             return false;
@@ -303,7 +305,7 @@ impl Cursor {
         self.span = (self.tail > 0).then(|| Span::snapshot(self.tail));
     }
 
-    /// For good. What is under way is fenced off.
+    /// Ends the lane permanently. Deliveries in flight are fenced off.
     pub fn delete(&mut self) -> bool {
         let there = self.state != LaneState::Deleted;
         self.state = LaneState::Deleted;

@@ -30,7 +30,7 @@ impl Width {
         Self { calls: start.clamp(1, most), most, well: 0, heard: false }
     }
 
-    /// Somebody who never answers must not be able to take what others need.
+    /// A receiver that never answers must not be able to take what others need.
     pub fn calls(self) -> u32 {
         if self.heard { self.calls } else { self.calls.min(FEW) }
     }

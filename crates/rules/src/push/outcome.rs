@@ -53,7 +53,7 @@ impl FailClass {
 pub enum DeadReason {
     /// The receiver answered 4xx.
     Rejected,
-    /// The receiver pointed elsewhere.
+    /// The receiver answered with a redirect.
     Redirect,
     /// The receiver said that it is no more.
     Gone,
@@ -112,7 +112,7 @@ pub enum DeliveryVerdict {
         unauthorized: bool,
     },
     Gone,
-    /// Nothing more is sent until somebody looks; what is pending stays.
+    /// Nothing more is sent until an operator acts; pending entries stay.
     Disable {
         reason: DisableReason,
     },

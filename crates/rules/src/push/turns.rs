@@ -70,7 +70,7 @@ impl Turns {
         self.ring.front().and_then(|origin| self.lines.get(origin)).is_some_and(|line| line.balance > 0)
     }
 
-    /// Nobody who could go has deliveries left: the next round begins.
+    /// No participant that could go has deliveries left: the next round begins.
     pub(super) fn begin_round(&mut self) {
         for origin in &self.ring {
             if let Some(line) = self.lines.get_mut(origin) {
@@ -93,7 +93,7 @@ impl Turns {
         self.ring.rotate_left(1.min(self.ring.len()));
     }
 
-    /// The front cannot go before somebody wakes it.
+    /// The front cannot go until it is woken.
     pub(super) fn stall(&mut self) {
         if let Some(origin) = self.ring.pop_front()
             && let Some(line) = self.lines.get_mut(&origin)

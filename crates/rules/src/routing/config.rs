@@ -14,7 +14,7 @@ pub struct RoutingConfig {
     /// What `cheapest_under_latency` calls fast enough: less than this.
     #[serde(deserialize_with = "more_than_zero")]
     pub latency_budget_ms: u64,
-    /// Who chooses when the default selector picks nobody.
+    /// The selector that chooses when the default selector picks no peer.
     pub fallback: Fallback,
     /// Whether a call at the root address that names a skill is routed to an agent that lists it.
     pub by_skill: bool,
@@ -81,7 +81,7 @@ impl Fallback {
 #[derive(Debug)]
 pub struct RoutingPlan {
     pub selector: ChainedSelector,
-    /// Whether a task nobody was picked for runs in this node.
+    /// Whether a task without a peer runs in this node.
     pub fall_back_to_local: bool,
     /// As `RoutingConfig::forget_after_ms`.
     pub forget_after: Duration,

@@ -24,7 +24,8 @@ struct Turns {
 }
 
 impl RoundRobin {
-    /// The seed decides the order of those who had no turn yet. The same seed and the same pools give the same picks.
+    /// The seed decides the order of peers that had no turn yet. The same seed and the same pools give the
+    /// same picks.
     pub fn new(seed: u64) -> Self {
         Self { seed, turns: Mutex::default() }
     }

@@ -68,7 +68,7 @@ impl HealthWindow {
         now.micros().div_euclid(self.slot_micros).max(self.newest)
     }
 
-    /// Put back by more than the window, it would keep what was counted for ever.
+    /// Without this, a clock put back by more than the window would keep the counts permanently.
     fn is_of_another_time(&self, now: Timestamp) -> bool {
         now.micros().div_euclid(self.slot_micros).saturating_add(SLOTS) < self.newest
     }

@@ -2,10 +2,10 @@
 
 use std::hash::{BuildHasher, Hash, RandomState};
 
-/// 128 bits of what was said.
+/// 128 bits of a hash over the content.
 pub(super) type Fingerprint = (u64, u64);
 
-/// The keys of one memory. Nobody outside knows them, so nobody can look for two contents that hash alike.
+/// The keys of one memory. They are secret, so no peer can search for two contents with the same hash.
 #[derive(Debug, Default)]
 pub(super) struct Fingerprints {
     one: RandomState,

@@ -17,7 +17,7 @@ pub enum Party {
 /// Who may report on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Speakers {
-    /// Whoever knows its id: all that the profile itself asks for.
+    /// Every peer that knows its id: all that the profile itself requires.
     #[default]
     Anyone,
     /// Only the party that did not give the task.
@@ -49,8 +49,8 @@ pub enum SwpTaskState {
 
 /// The tasks of one scope, in which task ids are unique: a tenant's caller, say. Messages are taken in the order they arrive.
 ///
-/// Open tasks are never forgotten. Of closed ones the oldest is, once there are too many; what is said about it then meets
-/// an unknown task, and its id may be used again.
+/// Open tasks are never forgotten. The oldest closed task is forgotten once there are too many. A later
+/// report on it then meets an unknown task, and its id may be used again.
 #[derive(Debug)]
 pub struct Lifecycle {
     max_open: usize,
@@ -107,7 +107,8 @@ impl Lifecycle {
         self.tasks.len() - self.closed.len()
     }
 
-    /// Forgets a task that nobody will report on any more here, so that it takes no place. Sent again it is started anew.
+    /// Forgets a task that gets no more reports here, so that it takes no place. If the task is sent again,
+    /// it starts again.
     pub fn abandon(&mut self, task_id: &[u8]) {
         if self.state(task_id) == Some(SwpTaskState::Open) {
             self.tasks.remove(task_id);

@@ -65,7 +65,7 @@ impl A2aMessage {
         Ok(message)
     }
 
-    /// Whether everything is said that has to be. What is read has passed; whoever writes may ask too.
+    /// Whether all required fields are set. Messages from the reader have passed; a writer may check too.
     pub fn check(&self, limits: &SwpLimits) -> Result<(), Reject> {
         let blank = |text: &str| text.trim().is_empty();
         if let Some(task_id) = self.task_id() {

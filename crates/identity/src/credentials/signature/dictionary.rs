@@ -12,7 +12,7 @@ const MOST_MEMBERS: usize = 16;
 const MOST_ITEMS: usize = 64;
 const MOST_PARAMETERS: usize = 16;
 
-/// `None` for anything that is not a dictionary to the letter.
+/// `None` for anything that is not exactly a dictionary.
 pub(super) fn dictionary(text: &str) -> Option<Vec<(String, DictionaryMember)>> {
     if text.len() > MOST_BYTES || !text.is_ascii() {
         return None;

@@ -25,14 +25,14 @@ pub enum NonceDenied {
     Replayed,
     /// Full of nonces that still count. To forget one would let its signature be used again, so new ones are refused.
     Full,
-    /// Whether it was used before cannot be told, or not be kept.
+    /// The store could not tell whether the nonce was used before, or could not store it.
     Unavailable(String),
 }
 
 /// Remembers which nonces were used.
 #[async_trait]
 pub trait NonceBook: fmt::Debug + Send + Sync {
-    /// Lets each nonce through once, and answers when that is remembered for good.
+    /// Accepts each nonce once, and answers when it is durably stored.
     async fn use_once(&self, nonce: NonceUse) -> Result<(), NonceDenied>;
 }
 

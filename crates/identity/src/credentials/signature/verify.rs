@@ -21,7 +21,7 @@ const MOST_NONCE_BYTES: usize = 128;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureRules {
-    /// What this node is called by. A request signed for another is refused, whatever its `Host` says.
+    /// The names of this node. A request signed for another name is rejected, regardless of its `Host`.
     pub authorities: Vec<Authority>,
     /// How far `created` may be from now, either way.
     pub signature_window_s: u32,
@@ -143,8 +143,9 @@ fn target<'a>(request: &RequestFacts<'a>, authority: &'a Authority) -> SignedTar
     }
 }
 
-/// The one signature that counts. One alone counts whatever its label and tag; of several, the one tagged `chancery`, and
-/// if none or more than one is, nobody can tell which was meant and the request is refused. Others are not looked at.
+/// The one signature that counts. A single one counts with any label and tag. Of several, the one tagged
+/// `chancery` counts. If none or more than one is, the choice is unclear and the request is rejected. The
+/// others are ignored.
 fn chosen(headers: &HeaderMap) -> Result<(InnerList, Vec<u8>), CredentialRefusal> {
     let inputs = field(headers, &SIGNATURE_INPUT)?;
     let mut signatures = field(headers, &SIGNATURE)?;
