@@ -67,7 +67,8 @@ impl<'a> ChosenEntries<'a> {
 }
 
 impl TimeRange {
-    /// A stretch of the record has no gaps, and one entry more on either side: whoever checks it sees by them that nothing was left out.
+    /// A range of the record has no gaps, and one entry more on either side. They show a verifier that
+    /// nothing was left out.
     fn see(&mut self, entry: Entry, since: Option<Timestamp>, until: Option<Timestamp>, taken: &mut Vec<Entry>) -> bool {
         self.begun |= since.is_none_or(|since| entry.at >= since);
         if !self.begun {

@@ -67,7 +67,8 @@ async fn first(record: &dyn Record) -> Result<Option<u64>, StoreError> {
     Ok(record.blocks(0, 1).await?.first().map(|block| block.first))
 }
 
-/// Nothing if old segments went while somebody read them: it is to be begun anew, and is no fault.
+/// Nothing if old segments were deleted while they were read: the export must start again, and it is no
+/// fault.
 async fn disturbed<T>(
     record: &dyn Record,
     began_with: &mut Option<u64>,

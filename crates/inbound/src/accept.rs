@@ -143,8 +143,8 @@ enum WayIn {
 }
 
 impl WayIn {
-    /// Nothing where there are as many connections as there may be. Where callers are asked for certificates, only a handshake
-    /// shows who is at the limit.
+    /// Nothing at the limit of connections. If callers need certificates, only a handshake shows who is at
+    /// the limit.
     fn of(
         tls: Option<&Tls>,
         address: IpAddr,

@@ -76,8 +76,8 @@ impl Doors {
         self.recognise(presented, head, &[], origin).await.map(PendingAuth::Known)
     }
 
-    /// Who is at the other end of a channel that has no headers: whoever showed a certificate, or nobody in particular where
-    /// nobody is asked.
+    /// The caller of a channel without headers: the owner of its certificate, or the anonymous caller of an
+    /// open node.
     pub(crate) async fn know_channel(&self, origin: &ConnectionOrigin) -> Result<Known, Error> {
         let headers = http::HeaderMap::new();
         let nothing =
@@ -188,9 +188,10 @@ impl Doors {
     }
 }
 
-/// Whether a call names no media type it wants. `tasks/get`, `tasks/cancel` and `tasks/resubscribe` are methods of 0.3 and of
-/// the original protocol alike, and where the caller is unknown its task cannot tell which. The JS client of 0.3 names a type
-/// and takes the original's code for missing credentials, -32001, for a missing task. Its Python client goes by HTTP 401 alone.
+/// Whether a call names no media type it wants. `tasks/get`, `tasks/cancel` and `tasks/resubscribe` are
+/// methods of 0.3 and of the original protocol alike. Where the caller is unknown its task cannot tell which.
+/// The JS client of 0.3 names a type and takes the original's code for missing credentials, -32001, for a
+/// missing task. Its Python client uses HTTP 401 alone.
 fn takes_anything(headers: &HeaderMap) -> bool {
     headers.get(ACCEPT).is_none_or(|accept| accept.as_bytes() == b"*/*")
 }

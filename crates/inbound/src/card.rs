@@ -127,7 +127,7 @@ impl PublishedCards {
         self.respond(spot, head, |shapes| &shapes.adr)
     }
 
-    /// The card of 1.0 and its tag, for those who do not ask over HTTP.
+    /// The card of 1.0 and its tag, for readers without HTTP.
     pub(crate) fn newest(&self, spot: &Spot) -> Option<(Bytes, String)> {
         self.now.load().shapes(spot).map(|shapes| shapes.v1_0.tagged())
     }
@@ -169,7 +169,7 @@ impl PublishedCards {
 }
 
 impl Shelf {
-    /// The card as it is shown at that spot; where it names nobody, the first agent's.
+    /// The card as it is shown at that spot; where it names no agent, the first agent's.
     fn shapes(&self, spot: &Spot) -> Option<Arc<CardShapes>> {
         if let Some(host) = &spot.host {
             return self.by_host.get(host).cloned();

@@ -12,11 +12,11 @@ use crate::card_shapes::{AgentCards, CARD_CACHING, CardShapes, NOT_CACHED};
 use crate::own_hosts::CardBase;
 use crate::signing::{Declared, Signer};
 
-/// Cards of own hosts that are cached. More are rendered again when they are asked for: a client can spell the loopback and its
-/// port in many ways, and what it spells must not grow the node.
+/// Cards of own hosts that are cached. More are rendered again on demand: a client can spell the loopback and
+/// its port in many ways, and its spelling must not grow the node.
 const CACHED_CARDS: usize = 64;
 
-/// Cards below addresses of agents that are cached: one for each agent and each address it is asked for at.
+/// Cards below addresses of agents that are cached: one for each agent and each requested address.
 const CACHED_ADDRESS_CARDS: usize = 1_000;
 
 /// The bindings that an address can be put into: the others have no path.
@@ -76,7 +76,7 @@ impl CardRenderer {
         CardShapes::of(agent, &signer, &self.made, &CARD_CACHING)
     }
 
-    /// The same below the address of an agent, which nobody else is to read.
+    /// The same below the address of an agent, which only that agent may read.
     fn render_secret(&self, agent: &AgentCards, jwks_url: &str) -> Result<CardShapes, CardFault> {
         let agent =
             agent.changed(|card| card.supported_interfaces.retain(|one| WITH_PATHS.contains(&one.protocol_binding.as_str())));

@@ -21,7 +21,7 @@ use crate::signing::Signer;
 pub(crate) const CARD_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 /// For cards that name a secret address.
 pub(crate) const NOT_CACHED: HeaderValue = HeaderValue::from_static("no-store");
-/// A card differs by the version that is asked for, and by which of the node's own hosts it is asked at.
+/// A card differs by the requested version, and by the own host of the node that the request names.
 const VARIES_BY: HeaderValue = HeaderValue::from_static("A2A-Version, Host");
 
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl AgentCards {
     }
 }
 
-/// Whatever on the card names the place of the keys names the other one.
+/// Every member of the card that names the place of the keys names the other one.
 pub(crate) fn say_keys_are_at(card: &mut AgentCard, from: &str, to: &str) {
     let (from, to) = (Json::from_value(&from.into()), Json::from_value(&to.into()));
     let params = card.capabilities.extensions.iter_mut().filter_map(|extension| extension.params.as_mut());

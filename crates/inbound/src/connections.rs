@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::limits::InboundLimits;
 
-/// Whom a connection is counted for. Whoever proves to be somebody is not counted with strangers at the same address.
+/// The account of a connection. A client that authenticates is not counted with unknown clients at the same
+/// address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CountedPeer {
     Address(IpAddr),
@@ -36,7 +37,8 @@ impl Connections {
         Some(ConnectionPermit { connections: Arc::clone(self), peer })
     }
 
-    /// Whether another connection of a peer would fit. `as_other` also counts one that may prove to be somebody else's.
+    /// Whether another connection of a peer would fit. `as_other` also counts one that may turn out to be
+    /// another caller's.
     pub(crate) fn have_room(&self, peer: CountedPeer, limits: &InboundLimits, as_other: bool) -> bool {
         let open = self.lock();
         let all: usize = open.values().sum();

@@ -19,10 +19,11 @@ const HOP_TOKEN: HeaderName = HeaderName::from_static("chancery-hop-token");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// The longest `tracestate` that is read. Every system passes on 512 bytes of it by the W3C's text, and many more than that.
+/// The longest `tracestate` that is read. By the W3C's text every system forwards 512 bytes of it, and many
+/// forward more.
 pub(crate) const LONGEST_TRACESTATE: usize = 4_096;
 
-/// The longest tenant a call may name where nobody is asked for credentials.
+/// The longest tenant a call may name on a node without authentication.
 const LONGEST_TENANT: usize = 64;
 
 /// What the caller said about the version.
@@ -193,9 +194,9 @@ impl Draft {
     }
 }
 
-/// A call's tenant is its credentials'. Whatever else names one must name the same. Where nobody is asked for credentials
-/// a tenant is only a name, and calls may name any. A name that leads to an agent says only which agent a call at the root is
-/// for: whose call it is stays as it was.
+/// A call's tenant is its credentials'. Every other source of a tenant must name the same. On a node without
+/// authentication a tenant is only a name, and calls may name any. A name that leads to an agent only selects
+/// the agent of a call at the root: the caller stays the same.
 fn settle_tenant(
     context: &mut CallContext,
     signposts: &Signposts,
@@ -229,7 +230,8 @@ fn settle_tenant(
     }
 }
 
-/// All lines of it are one list. The service reads its own member and passes on as much of the rest as every system does.
+/// All lines of it are one list. The service reads its own member and forwards as much of the others as every
+/// system does.
 fn tracestate(headers: &HeaderMap) -> Option<Arc<str>> {
     let lines: Vec<&str> = headers.get_all(TRACESTATE).iter().filter_map(|line| line.to_str().ok()).collect();
     let state = lines.join(",");

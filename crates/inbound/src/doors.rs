@@ -39,13 +39,14 @@ const GRPC_FRAME: usize = 5;
 /// What the doors need to know beside the service.
 #[derive(Debug)]
 pub struct DoorSettings {
-    /// Where callers reach this node; links say so, and cards unless they are asked for at another of the node's own hosts.
+    /// The address of this node for callers. Links use it, and cards unless a client requests them at another
+    /// own host of the node.
     pub public_url: String,
     /// The address the node listens at: with the loopback spellings of it, these are the own hosts.
     pub listen: IpAddr,
     /// More hosts that the node answers to, and whose web pages may call it: names, or addresses.
     pub hosts: Vec<String>,
-    /// Whether a node that asks nobody for credentials answers to every host.
+    /// Whether a node without authentication answers to every host.
     pub every_host: bool,
     /// Whether the listener speaks TLS.
     pub tls: bool,
@@ -327,7 +328,7 @@ impl Doors {
         self.0.published.extended(&spot, context.version, context.binding).ok_or_else(gone)
     }
 
-    /// Renders cards and public keys anew, with the keys of now.
+    /// Renders cards and public keys again, with the current keys.
     pub fn publish(&self, keys: &KeyRing) -> Result<(), CardFault> {
         let DoorsInner { chancery, settings, .. } = &*self.0;
         self.0.published.renew(&chancery.agents(), &settings.signposts, keys, &settings.authenticator, chancery.now())

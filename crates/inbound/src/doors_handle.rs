@@ -32,7 +32,7 @@ impl DoorsHandle {
         self.0.store(doors.0);
     }
 
-    /// Renders cards and public keys anew, with the keys of now.
+    /// Renders cards and public keys again, with the current keys.
     pub fn publish(&self, keys: &KeyRing) -> Result<(), CardFault> {
         self.doors().publish(keys)
     }

@@ -69,8 +69,8 @@ impl Handshakes {
 }
 
 impl Underway {
-    /// Evicts the oldest handshake of an address whose peer has not spoken, or the oldest of all. So sockets that only stay open
-    /// never push out those who do their part.
+    /// Evicts the oldest handshake of an address whose peer has not spoken, or the oldest of all. So idle
+    /// sockets never evict active peers.
     fn evict(&mut self, address: IpAddr) {
         let Some(list) = self.by_address.get(&address) else { return };
         let silent = list.iter().position(|one| !one.has_spoken.load(Ordering::Relaxed)).unwrap_or(0);

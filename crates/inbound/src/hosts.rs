@@ -12,7 +12,7 @@ use http::{Method, Version};
 use crate::doors::DoorSettings;
 use crate::own_hosts;
 
-/// Paths that load balancers and supervisors probe by whatever name they have for the node.
+/// Paths that load balancers and supervisors probe under any name of the node.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];
 
 /// A host that a request names, without its port.
@@ -79,11 +79,12 @@ impl RequestHost {
 pub(crate) struct HostCheck {
     /// The listen address, the public URL and the configured hosts. Loopback names and addresses count beside them.
     own: BTreeSet<RequestHost>,
-    /// Whether other hosts are refused: on nodes that ask nobody for credentials. There only the name that a browser looked up
-    /// tells a web page of somebody else from a caller on this machine.
+    /// Whether other hosts are refused: on nodes without authentication. There only the name that a browser
+    /// looked up tells a foreign web page from a caller on this machine.
     refuses_others: bool,
     listens_everywhere: bool,
-    /// Whether pages of own hosts count only if they came over TLS, where nobody on the way can change them.
+    /// Whether pages of own hosts count only if they came over TLS, so that no attacker on the network can
+    /// change them.
     is_https: bool,
 }
 

@@ -25,7 +25,7 @@ struct Understood<'a> {
 }
 
 impl Doors {
-    /// Everything that waits for nobody is done outside of this flow, so that the flow stays small.
+    /// All work that does not wait is done outside of this flow, so that the flow stays small.
     pub(crate) async fn json_rpc(&self, head: &Parts, draft: Draft, body: &Bytes) -> DoorResponse {
         let Understood { context, method, request, id } = match self.understand(head, draft, body) {
             Ok(call) => call,
@@ -157,8 +157,9 @@ fn closely(text: &str, asked: RequestedVersion, id_bytes: usize) -> Result<ReadC
 
 /// The answer to a call of a known method that is refused.
 ///
-/// Clients of 0.3 and of the original protocol read the answer to a streaming call as events and nothing else, so they get
-/// the refusal as the only event of a good answer. Only missing credentials are shown by the HTTP status too.
+/// Clients of 0.3 and of the original protocol read the answer to a streaming call as events only. So they
+/// get the refusal as the only event of a successful answer. Only missing credentials also change the HTTP
+/// status.
 fn refusal(error: &Error, method: Method, id: &str) -> DoorResponse {
     let status = if error.kind == ErrorKind::Unauthenticated { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
     match reads_events_only(method) {

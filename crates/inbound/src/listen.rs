@@ -71,7 +71,8 @@ impl ConnectionProtocol for HttpConnections {
     }
 }
 
-/// As many headers hyper takes when it is told nothing, and then it fills no table with them for every request.
+/// The number of headers that hyper accepts by default. With the default it fills no table with them for
+/// every request.
 const HEADERS_BY_ITSELF: usize = 100;
 
 fn builder(limits: &InboundLimits) -> Builder<StreamExecutor> {

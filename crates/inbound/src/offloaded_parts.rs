@@ -101,7 +101,7 @@ fn pieces(found: OffloadedPart, range: Range<u64>) -> DoorBody {
 #[derive(Debug, PartialEq)]
 enum RequestedRange {
     Part(Range<u64>),
-    /// Several ranges, or units nobody knows: RFC 9110 lets a server send all of it.
+    /// Several ranges, or unknown units: RFC 9110 lets a server send the whole content.
     Whole,
     Nothing,
 }

@@ -103,8 +103,8 @@ impl OwnHosts {
         &self.public
     }
 
-    /// The base of cards for a request that came to one of the node's own addresses. `None` means the public URL: that is where
-    /// the request came, or its host is nobody we know.
+    /// The base of cards for a request that came to one of the node's own addresses. `None` means the public
+    /// URL: the request came there, or its host is unknown.
     pub(crate) fn base_of(&self, head: &Parts) -> Option<CardBase> {
         // Many proxies put the address they dial in the place of the host their client used: nothing local is said to that client.
         if !self.public_is_local && is_forwarded(head) {

@@ -21,8 +21,8 @@ use crate::unwritten::{UnwrittenBuffers, counted};
 pub(crate) type DoorResponse = Response<DoorBody>;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Pieces that are given to HTTP/2 have at most this many bytes, so that what it holds for a slow reader is little and a reader
-/// that takes nothing shows soon. It is also the largest frame of most clients.
+/// The most bytes of a chunk for HTTP/2. So it holds little for a slow reader, and a reader that takes
+/// nothing is noticed soon. It is also the largest frame of most clients.
 const HTTP2_PIECE: usize = 16 * 1024;
 
 /// What an answer consists of.
@@ -117,8 +117,8 @@ impl DoorBody {
         }
     }
 
-    /// The same for a stream of HTTP/2: piece by piece, and with an end only when all before it is written, because nobody watches a
-    /// stream after its end.
+    /// The same for a stream of HTTP/2: chunk by chunk, and with an end only when all before it is written,
+    /// because a stream is not watched after its end.
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if matches!(self.end, BodyEnd::Open) {
             match self.poll_content(context) {

@@ -12,7 +12,7 @@ const SHARED_FROM: u64 = 16 * 1024;
 /// What stands around the content of a large event.
 const AROUND: usize = 4 * 1024;
 
-/// The large events that somebody is being sent.
+/// The large events that at least one reader is receiving.
 #[derive(Debug, Default)]
 pub(crate) struct SharedEvents(Mutex<HashMap<EventKey, Weak<SharedEvent>>>);
 
@@ -36,7 +36,7 @@ pub(crate) struct EventForm {
     pub(crate) stays_open: bool,
 }
 
-/// The payloads of one event. Whoever is sent them holds it.
+/// The payloads of one event. Each reader that receives them holds it.
 #[derive(Debug)]
 pub(crate) struct SharedEvent {
     key: EventKey,
@@ -70,8 +70,9 @@ impl SharedEvents {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The event in this form, if it is large enough to be shared. The first that asks encodes it, into payloads that `encode` makes
-    /// from about so many bytes, and it counts as that caller's until nobody is sent it any more.
+    /// The event in this form, if it is large enough to be shared. The first reader encodes it, into payloads
+    /// that `encode` makes from about so many bytes. It counts as that caller's until its last reader has
+    /// received it.
     pub(crate) fn encoded(
         self: &Arc<Self>,
         task: &TaskId,

@@ -23,7 +23,7 @@ pub(crate) struct Signer<'a> {
     keys: Vec<SigningKey<Cards>>,
     identity: Option<IdentityFacts>,
     jwks_url: &'a str,
-    /// How callers prove themselves; nothing where nobody has to.
+    /// How callers authenticate; nothing on an open node.
     declared: Option<&'a Declared>,
     /// The public key of the node's notifications, in base64.
     webhook_key: Option<String>,
@@ -53,8 +53,8 @@ impl<'a> Signer<'a> {
         self.keys.iter().map(SigningKey::kid).collect::<Vec<_>>().join(" ")
     }
 
-    /// The card with the agent's identity declared on it and how callers prove themselves here, and nobody's signature. What its
-    /// author declared of the latter is left where nobody has to.
+    /// The card with the agent's identity and the authentication of callers declared on it, without a
+    /// signature. On an open node the author's own declaration of the latter stays.
     pub(crate) fn introduce(&self, card: &AgentCard) -> AgentCard {
         let mut card = AgentCard { signatures: Vec::new(), ..card.clone() };
         if let Some((schemes, requirements)) = self.declared {

@@ -71,7 +71,7 @@ impl Signposts {
 }
 
 impl Doors {
-    /// Where cards say that agents are, to whoever asks at this spot, if not at the public URL.
+    /// The addresses of agents on cards for requests at this spot, if not the public URL.
     pub(crate) fn base_of(&self, head: &Parts, spot: &Spot) -> Option<CardBase> {
         let published = self.published();
         match (&spot.via, address_in(head.uri.path())) {
@@ -80,9 +80,9 @@ impl Doors {
         }
     }
 
-    /// Where a request came to, and the rest of its path. At a host that is an agent's there is that agent and nobody else;
-    /// elsewhere `/agents/NAME` says which, and everything else is for the first one. Before that may stand the address of the agent
-    /// that calls; one that is nobody's is a path like any other.
+    /// The spot of a request, and the remaining path. A host of an agent serves only that agent. At other
+    /// hosts `/agents/NAME` names the agent, and every other path is for the first one. The address of the
+    /// calling agent may precede it; an unknown address is a path like any other.
     pub(crate) fn spot_of<'a>(&self, head: &'a Parts) -> Result<(Spot, &'a str), Error> {
         let path = head.uri.path();
         let spot = self.settings().signposts.spot_of_host(head);

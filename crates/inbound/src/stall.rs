@@ -28,7 +28,7 @@ impl<S> StallGuard<S> {
 }
 
 impl IoWatch for StallWatch {
-    /// Passes on what a write came to, unless it has come to nothing for too long.
+    /// Returns the result of a write, unless writes have made no progress for too long.
     fn after_write(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if written.is_ready() {
             self.stalled = false;

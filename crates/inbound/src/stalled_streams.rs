@@ -34,7 +34,7 @@ pub(crate) fn in_stream() -> bool {
     NOTE.get().is_some()
 }
 
-/// Notes what the body did. Outside of a stream nobody looks.
+/// Notes the progress of the body. Outside of a stream it has no effect.
 pub(crate) fn note(did: ReadState) {
     if in_stream() {
         NOTE.set(Some(did));

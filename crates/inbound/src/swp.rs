@@ -78,8 +78,8 @@ fn millis(time: Timestamp) -> u64 {
     u64::try_from(time.micros() / 1_000).unwrap_or(0)
 }
 
-/// Serves until `stop` fires and the connections have finished, or have had their time. Without TLS anybody on the way can read
-/// along, so whoever calls this sees to it that nobody is.
+/// Serves until `stop` fires and the connections have finished, or have had their time. Without TLS an
+/// attacker on the network can read along, so the caller makes sure that the network is safe.
 pub async fn serve_swp(listener: TcpListener, tls: Option<Tls>, doors_handle: DoorsHandle, stop: CancellationToken) {
     accept_connections(listener, tls, doors_handle, stop, SwpConnections::default()).await;
 }

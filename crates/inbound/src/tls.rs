@@ -18,7 +18,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::handshakes::HandshakePermit;
 
-/// Whether callers are asked for a certificate.
+/// Whether callers need a certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientCertificates {
@@ -34,7 +34,7 @@ pub struct TlsMaterial {
     /// The node's certificate first, then those that lead to its root.
     pub chain: Vec<CertificateDer<'static>>,
     pub key: PrivateKeyDer<'static>,
-    /// Who may sign callers' certificates. Without any, none is asked for.
+    /// The authorities that may sign callers' certificates. Without any, the node requests no certificate.
     pub client_roots: Vec<CertificateDer<'static>>,
     pub client_certificates: ClientCertificates,
 }
@@ -95,7 +95,7 @@ impl Tls {
         self.0.load().certificate.clone()
     }
 
-    /// Whether callers are asked for certificates.
+    /// Whether the node requests certificates from callers.
     pub(crate) fn asks_for_certificates(&self) -> bool {
         self.0.load().asks_for_certificates
     }

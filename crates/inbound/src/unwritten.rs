@@ -15,8 +15,8 @@ pub(crate) struct UnwrittenBuffers {
     waker: AtomicWaker,
 }
 
-/// A buffer that counts for as long as anybody holds bytes of it: hyper and h2 let go of them when they are written, or when the
-/// stream or its connection is gone.
+/// A buffer that counts for as long as a holder of its bytes exists: hyper and h2 release them when they are
+/// written, or when the stream or its connection is gone.
 struct CountedBuffer<B> {
     bytes: B,
     of: Arc<UnwrittenBuffers>,

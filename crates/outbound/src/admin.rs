@@ -48,7 +48,7 @@ pub struct ScopeName<'a> {
     /// `caller`, `agent`, `tenant`, `tree` and others.
     pub kind: &'a str,
     pub name: Option<&'a str>,
-    /// Whether a name that means nobody is taken as it is written.
+    /// Whether an unknown name is used as it is written.
     pub unknown_ok: bool,
 }
 
@@ -89,7 +89,7 @@ impl Admin {
         self.ask(&url, Fetch::post(url.as_str(), "")).await
     }
 
-    /// Makes the node read its config file anew.
+    /// Makes the node read its config file again.
     pub async fn reload(&self) -> Result<Value, CallError> {
         self.post(&["reload"], &json!({})).await
     }
@@ -137,7 +137,7 @@ impl Admin {
         self.all_pages(&["agents"], &[], "agents").await
     }
 
-    /// Adds an agent elsewhere, described as the API wants it.
+    /// Adds a remote agent, in the form of the API.
     pub async fn add_agent(&self, agent: &Value) -> Result<Value, CallError> {
         self.post(&["agents"], agent).await
     }
@@ -147,7 +147,7 @@ impl Admin {
         self.ask(&url, Fetch { method: Method::DELETE, ..Fetch::get(url.as_str()) }).await
     }
 
-    /// Takes over the card that waits, or, `anew`, whichever card the agent has now.
+    /// Approves the card that waits, or, with `anew`, the agent's current card.
     pub async fn approve_agent(&self, name: &str, anew: bool, digest: Option<&str>) -> Result<Value, CallError> {
         self.post(&["agents", name, "approve"], &json!({ "anew": anew, "digest": digest })).await
     }
@@ -182,7 +182,7 @@ impl Admin {
         Ok(whole)
     }
 
-    /// Cancels a task and all below it, and says what became of each.
+    /// Cancels a task and all below it, and returns the outcome of each.
     pub async fn cancel_tree(&self, trace_or_task: &str) -> Result<Value, CallError> {
         self.post(&["trees", trace_or_task, "cancel"], &json!({})).await
     }

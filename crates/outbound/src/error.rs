@@ -20,7 +20,7 @@ pub enum CallError {
     /// What the caller wanted to show of itself cannot be used.
     #[error("{reason}")]
     Credentials { reason: String },
-    /// Nobody answered, or not to the end, or not in time.
+    /// The server did not answer, or not to the end, or not in time.
     #[error("{url} cannot be reached: {reason}")]
     Unreachable { url: String, reason: String },
     /// A rule about addresses says no, before anything was sent.
@@ -56,7 +56,7 @@ impl CallError {
         Self::not_understood(url, format!("HTTP status {status} {excerpt}").trim_end())
     }
 
-    /// What the way to a server came to, in words for whoever typed its address.
+    /// The fault of the connection to a server, in words for the user of a command line.
     pub(crate) fn of_guard(url: &str, fault: &GuardError, guard: &Guard) -> Self {
         let asked = if guard.was_asked_for_certificate() { "; it asks for a certificate, and none was shown" } else { "" };
         let reason = match fault {

@@ -19,7 +19,7 @@ use crate::guard::{Fetch, GuardError, GuardedClient};
 use cached::{Cached, CachedDocument, Document};
 pub use limits::JwksLimits;
 
-/// Why there are no keys. Never tell more than [`JwksError::public`] to whoever chose the URL.
+/// Why there are no keys. Never show more than [`JwksError::public`] to the party that chose the URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwksError {
     #[error(transparent)]
@@ -81,7 +81,8 @@ impl JwksCache {
         Self { client, now: Arc::new(now), limits, shelves: Arc::default() }
     }
 
-    /// The key set at `url`. `refresh` is for a key id it does not hold: asks anew, but at most once per `refresh_s`.
+    /// The key set at `url`. `refresh` is for a key id it does not hold: fetches again, but at most once per
+    /// `refresh_s`.
     pub async fn keys(&self, url: &Url, refresh: bool) -> Result<Arc<Value>, JwksError> {
         Ok(self.key_document(url, refresh).await?.value.clone())
     }

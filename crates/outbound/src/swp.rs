@@ -17,7 +17,7 @@ pub struct SwpLine(OpenSwpLine);
 /// A task as it goes out.
 #[derive(Clone, Debug, Default)]
 pub struct SwpTask {
-    /// One that nobody has, if none is given.
+    /// A random id, if none is given.
     pub task_id: Option<Bytes>,
     pub kind: String,
     pub input: Bytes,

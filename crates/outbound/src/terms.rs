@@ -33,7 +33,7 @@ pub enum TrustedRoots {
     System,
     /// The system's roots and these.
     Also(Vec<CertificateDer<'static>>),
-    /// One certificate, by the SHA-256 of it, whoever issued it and whatever names it has: somebody told us beforehand.
+    /// One certificate, by its SHA-256, with any issuer and any names: the operator pinned it.
     Exactly([u8; 32]),
 }
 
@@ -63,7 +63,8 @@ impl RequestSigner {
         Self { key, now: Arc::new(now) }
     }
 
-    /// Adds a signature to the headers of one request. It is made anew for each: a signature is good once.
+    /// Adds a signature to the headers of one request. It is made for each request: a signature is valid
+    /// once.
     pub(crate) fn sign(&self, method: &Method, url: &Url, body: &[u8], headers: &mut HeaderMap) -> Result<(), String> {
         let authority: Authority = url.origin().ascii_serialization().parse().map_err(str::to_owned)?;
         let path_and_query = match url.query() {

@@ -41,7 +41,8 @@ pub(crate) fn first_cursor(new: &NewRegistration, seq: u64) -> Cursor {
     cursor
 }
 
-/// Another registration by the same name takes the lane over where it is. Whoever delivers for the old one is too late.
+/// Another registration by the same name replaces the lane's registration at its position. A worker of the
+/// old one is too late.
 pub(crate) fn replace(lane: &mut Lane, new: &NewRegistration) {
     let registration = Registration { lane: lane.number(), ..new.registration.clone() };
     let Cursor { head, tail, epoch, span, .. } = lane.cursor;

@@ -7,7 +7,7 @@ use chancery_protocol::{AgentCard, ArtifactId, ContextId, Error, NamedTask, Oper
 
 use crate::frames::Frames;
 
-/// The names an event's task goes by; events themselves do not repeat them.
+/// The ids of an event's task; events themselves do not repeat them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskNames {
     pub task_id: TaskId,

@@ -186,7 +186,7 @@ impl RestCall {
     }
 }
 
-/// Query values are text; only the one boolean of the protocol has to be told apart.
+/// Query values are text; only the one boolean of the protocol has to be recognised.
 fn typed_value(name: &str, value: &str) -> Result<Box<RawValue>, Error> {
     match (name, value) {
         ("includeArtifacts" | "include_artifacts", "true" | "false") => {

@@ -70,8 +70,9 @@ fn parse_error(message: String) -> Error {
     Error::new(ErrorKind::Parse, message)
 }
 
-/// Names that the JSON library keeps for itself: it would take the value of such a member for JSON text and put what it says
-/// in the place of the object, so that the same bytes would mean one thing here and another elsewhere.
+/// Names that the JSON library reserves. The library would parse the value of such a member as JSON text and
+/// put the result in the place of the object. Then the same bytes would mean one thing here and another at
+/// another reader.
 const RESERVED: &str = "$serde_json::private::";
 
 impl<'a> Scan<'a, '_> {

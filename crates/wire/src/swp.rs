@@ -22,12 +22,12 @@ pub const BINDING: &str = "https://chancery.dev/a2a/bindings/swp/v1";
 /// The port that an address without one means.
 pub const PORT: u16 = 7777;
 
-/// Extensions of an envelope, of the numbers that profiles have to themselves. Whoever does not know them passes over them.
+/// Extensions of an envelope, with numbers that are reserved for profiles. Readers ignore unknown ones.
 pub mod extension {
     /// One octet: how the opaque octets of this message are to be read.
     pub const CONVENTION: u64 = 16;
     /// The media type of octets of somebody's own.
     pub const MEDIA_TYPE: u64 = 17;
-    /// On a task: shows which task it is given for, to those who made the token.
+    /// On a task: names the task that it is given for, readable by the issuer of the token.
     pub const HOP_TOKEN: u64 = 18;
 }

@@ -45,7 +45,7 @@ pub struct ClaimedForm {
     pub version: Version,
     /// Called over HTTP+JSON, whose JSON is another one in 0.3.
     pub is_rest: bool,
-    /// Whatever deviates is unreadable.
+    /// Every deviation is unreadable.
     pub is_strict: bool,
 }
 
@@ -89,8 +89,8 @@ impl ClaimedForm {
 #[derive(Clone, Copy)]
 struct StrictReader {
     codec: &'static dyn Codec,
-    /// 0.3 REST calls the parts of a message `content`, the others `parts`. Whoever looks for one finds nothing in the other,
-    /// and no fault.
+    /// 0.3 REST calls the parts of a message `content`, the others `parts`. A reader of one finds nothing in
+    /// the other, and no fault.
     other_parts: &'static str,
 }
 
@@ -216,7 +216,7 @@ fn says_nothing(text: &str) -> bool {
     matches!(text, "" | "[DONE]") || inside.is_some_and(|inside| inside.trim().is_empty())
 }
 
-/// Whoever walks over raw JSON relies on it being some.
+/// Code that walks over raw JSON relies on it being valid.
 fn is_json(text: &str) -> Result<(), Unreadable> {
     serde_json::from_str::<IgnoredAny>(text).map(|_| ()).map_err(|_| MemberFault::new("", "not JSON").within(text))
 }

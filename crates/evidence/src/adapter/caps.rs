@@ -9,7 +9,7 @@ pub struct AdapterCaps {
     pub max_payload_bytes: Option<u64>,
     /// The outermost value has depth 1, and scalars count.
     pub max_json_depth: Option<u64>,
-    /// For every array of the packet, also in members that nobody reads.
+    /// For every array of the packet, also in members that are not read.
     pub max_array_length: Option<u64>,
 }
 

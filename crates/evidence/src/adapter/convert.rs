@@ -45,7 +45,7 @@ impl From<ConversionMode> for Options {
 pub struct Input<'a> {
     pub payload: &'a [u8],
     pub media_type: &'a str,
-    /// A version known from elsewhere, for packets that do not say theirs as a string.
+    /// A version from another source, for packets whose own version is not a string.
     pub protocol_version: Option<&'a str>,
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// Kinds may be added; whoever reads them must live with ones it does not know.
+/// Kinds may be added; readers must accept unknown ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -13,7 +13,7 @@ pub enum AdapterErrorKind {
     Config,
     /// The packet breaks the contract: it cannot be read, is over a cap, or lacks something required.
     Measurement,
-    /// Whoever keeps raw packets could not. The adapter itself never says this.
+    /// The keeper of raw packets failed. The adapter itself never returns this.
     Infrastructure,
     UnsupportedProtocolVersion,
     /// Strict conversion would have had to make a generic message of an unknown event type.

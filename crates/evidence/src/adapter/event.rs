@@ -45,7 +45,8 @@ pub struct EvidenceEvent {
     pub traceparent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracestate: Option<String>,
-    /// Has a colon, which bundles do not allow: whoever bundles events gives them another run id first.
+    /// Has a colon, which bundles do not allow: a program that bundles events gives them another run id
+    /// first.
     pub assayrunid: String,
     pub assayseq: u64,
     pub assayproducer: &'static str,

@@ -8,7 +8,7 @@ pub enum EventType {
     TaskRequested,
     TaskUpdated,
     ArtifactShared,
-    /// Whatever has no type of its own. Nothing maps to it without loss, not even `message`.
+    /// Every event without a type of its own. Nothing maps to it without loss, not even `message`.
     Message,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Packet<'a> {
     pub(super) message_role: Option<&'a str>,
     /// Any JSON, `null` too.
     pub(super) attributes: Option<&'a Value>,
-    /// Members of the packet itself that have no place in evidence. Nobody looks inside them.
+    /// Members of the packet itself that have no place in evidence. Their content is not read.
     pub(super) unmapped_members: usize,
 }
 

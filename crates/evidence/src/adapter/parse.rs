@@ -14,8 +14,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, AdapterError> {
     value.map_err(|fault| AdapterError::measurement(format!("invalid A2A payload JSON: {fault}")))
 }
 
-/// Reads any value as it stands. `serde_json` reading a `Value` by itself would unfold an object whose first key is the private name of its raw
-/// values, and a packet could then be something else than what it says.
+/// Reads any value unchanged. `serde_json` by itself would unfold an object whose first key is the private
+/// name of its raw values. A packet could then be something else than its text.
 struct AnyValue;
 
 impl<'de> DeserializeSeed<'de> for AnyValue {

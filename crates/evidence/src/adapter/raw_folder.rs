@@ -39,7 +39,7 @@ impl RawPayloads for FolderRawPayloads {
     }
 }
 
-/// Under another name first, so that nobody ever finds half of it.
+/// Written under another name first, so that no reader finds half of it.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
     if let Some(folder) = path.parent() {

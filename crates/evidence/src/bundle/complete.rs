@@ -38,7 +38,7 @@ fn missing(from: u64, to: u64) -> BundleFault {
     fault(BundleFaultCode::ChainMissing, format!("entries {from} to {to} are missing"))
 }
 
-/// What is forgotten goes by whole segments, so a record begins where one does.
+/// Entries are deleted by whole segments, so a record begins where a segment does.
 fn may_begin(kept_from: u64, checkpoints: &Checkpoints) -> bool {
     let begins_or_ends = |first, sealed, end| first == kept_from || (sealed && end == kept_from);
     kept_from == 0 || checkpoints.values().any(|(signed, body)| begins_or_ends(body.first, signed.sealed, signed.end))
@@ -86,7 +86,7 @@ fn of_the_task(entries: &[Placed<'_>], scope: &BundleScope) -> Result<(), Bundle
     }
 }
 
-/// What was told of a task so far.
+/// The state of a task from the entries read so far.
 #[derive(Default)]
 struct TaskCoverage {
     begun: bool,

@@ -25,7 +25,7 @@ pub fn pack(manifest: &[u8], events: &[u8]) -> std::io::Result<Vec<u8>> {
     gzip.finish()
 }
 
-/// A GNU header of a file that belongs to nobody and has no age.
+/// A GNU header of a file without owner and age.
 fn header(name: &str, size: usize) -> [u8; BLOCK] {
     let mut header = [0; BLOCK];
     let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);

@@ -84,7 +84,7 @@ fn no_strangers(events: &[Value]) -> Result<(), BundleFault> {
     }
 }
 
-/// A bundle without entries: whoever names a key asks for something that it signed.
+/// A bundle without entries: a reader that names a key expects an entry that the key signed.
 fn signs_nothing(checkpoints: &Checkpoints, kids: &[&str]) -> Result<(), BundleFault> {
     if let Some(number) = checkpoints.keys().next() {
         return Err(fault(BundleFaultCode::ChainMissing, format!("checkpoint {number} is there, and no entry that it signs")));

@@ -59,8 +59,8 @@ impl Manifest {
         Err(BundleFault::new(BundleFaultCode::ManifestAltered, format!("the manifest: algorithms is not {}", algorithms())))
     }
 
-    /// Whether the bytes of a manifest are those that were written for these events. Only bundles of ours are held to that: in
-    /// others' the producer may be anybody, and members may be added.
+    /// Whether the bytes of a manifest are those that were written for these events. Only this project's
+    /// bundles must match: others may have another producer and more members.
     pub(super) fn check_as_written(written: &[u8], events: &[Value], lines: &[u8]) -> Result<(), BundleFault> {
         let altered = |what: String| BundleFault::new(BundleFaultCode::ManifestAltered, format!("the manifest: {what}"));
         let found = Self::read(written)?;

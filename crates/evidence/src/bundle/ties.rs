@@ -17,7 +17,8 @@ pub struct BundleReport {
     pub last: Option<u64>,
     /// The keys that signed. Whose they are is not in the bundle.
     pub keys: BTreeSet<String>,
-    /// What the bundle says was asked for. Nobody signed that: whoever shortens a bundle can say that no more was.
+    /// The request that the bundle claims to answer. No signature covers it: a party that shortens a bundle
+    /// can also shorten the request.
     #[serde(flatten)]
     pub scope: BundleScope,
     /// Tasks whose beginning is not there.

@@ -101,7 +101,8 @@ struct Standing {
 }
 
 impl Standing {
-    /// Entries that an earlier process wrote. A damaged block is told of and kept as it is: whoever checks the record finds it.
+    /// Entries that an earlier process wrote. A damaged block is logged and kept unchanged: verification of
+    /// the record finds it.
     fn take_up(&mut self, block: &Block) {
         match entries_of(block, self.hash) {
             Ok(entries) => {

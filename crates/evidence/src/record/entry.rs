@@ -54,7 +54,7 @@ pub(super) fn write_link(to: &mut Vec<u8>, index: u64, prev: &Hash) {
     to.push(b',');
 }
 
-/// The hash of an entry by its parts, in whatever form they came: canonical JSON is made anew.
+/// The hash of an entry by its parts, in any form: canonical JSON is made again.
 pub(crate) fn hash_of_parts(at: Timestamp, kind: &str, data: &Value, index: u64, prev: &Hash) -> Result<Hash, String> {
     let entry = serde_json::json!({ "at": at.micros(), "data": data, "index": index, "prev": hex(prev), "type": kind });
     let bytes = chancery_identity::jcs::canonical(&entry).map_err(|fault| fault.to_string())?;

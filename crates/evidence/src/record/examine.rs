@@ -119,7 +119,7 @@ impl Examination {
         Ok(Self { checkpoints, next: first, prev: before, last_at: None, first, before, tree, hashes, newest: None, signed })
     }
 
-    /// The next block: its entries, and the segments that end in it. Entries that nobody has signed yet are seen, too.
+    /// The next block: its entries, and the segments that end in it. It includes entries without a signature.
     pub fn block(&mut self, block: &Block) -> Result<(Vec<Entry>, Vec<Segment>), RecordFault> {
         let next = self.next;
         match block.first {
@@ -184,8 +184,8 @@ impl Examination {
     }
 }
 
-/// Whoever can change all that is kept can also sign it, but not with these keys. Whether the keys really signed is for an
-/// [`Examination`] to find out.
+/// A party that can change all stored data can also sign it, but not with these keys. An [`Examination`]
+/// verifies the signatures.
 pub fn check_signers(checkpoints: &[Checkpoint], own: &BTreeSet<String>) -> Result<(), RecordFault> {
     for checkpoint in checkpoints {
         let body = serde_json::from_str::<CheckpointBody>(&checkpoint.body);
@@ -197,8 +197,9 @@ pub fn check_signers(checkpoints: &[Checkpoint], own: &BTreeSet<String>) -> Resu
     Ok(())
 }
 
-/// Finds checkpoints that were taken out of a record. A seal takes the place of the checkpoints before it in its segment, and is
-/// kept for ever, so every segment but the open one has its seal. The checkpoints after the last seal are numbered without gaps.
+/// Finds checkpoints that were removed from a record. A seal replaces the checkpoints before it in its
+/// segment, and is kept permanently. So every segment but the open one has its seal. The checkpoints after
+/// the last seal are numbered without gaps.
 fn check_none_removed(checkpoints: &[(&Checkpoint, &CheckpointBody)]) -> Result<(), RecordFault> {
     let (mut sealed_up_to, mut before) = (0, 0);
     for (checkpoint, body) in checkpoints {

@@ -12,9 +12,9 @@ pub struct EvidenceConfig {
     pub checkpoint_entries: u64,
     /// And after this many seconds, if anything was recorded in them.
     pub checkpoint_seconds: u64,
-    /// A segment is sealed when it has this many entries. What is forgotten goes by whole segments.
+    /// A segment is sealed when it has this many entries. Entries are deleted by whole segments.
     pub segment_entries: u64,
-    /// Segments that were sealed more than this many days ago are forgotten. 0 keeps them for ever.
+    /// Segments that were sealed more than this many days ago are deleted. 0 keeps them permanently.
     pub keep_days: u64,
     /// Of the entries at least this many stay, the newest, and less than a segment more. 0 keeps all.
     pub keep_entries: u64,

@@ -258,8 +258,8 @@ impl SwpConnection {
         Ok(())
     }
 
-    /// Events and results are for those who were given a task to send, and here that is this side. Who speaks of a task that
-    /// nobody knows is told so before the connection closes.
+    /// Events and results are for the sender of a task, and here that is this side. A peer that reports on an
+    /// unknown task gets an error before the connection closes.
     async fn reported(&self, doors: &Doors, envelope: &Envelope, report: &a2a::A2aMessage, frames: &FrameQueue) -> Reject {
         let judged = self.scope.judge(report);
         let reject = judged.err().unwrap_or_else(|| FrameReason::WrongParty.into());

@@ -41,7 +41,7 @@ impl FollowUpDedupe {
         true
     }
 
-    /// It was refused, so that nobody heard it.
+    /// It was refused, so that no agent received it.
     pub(super) fn take_back(&mut self, task_id: &[u8]) {
         self.drop_result(task_id);
         if self.results.remove(task_id).is_some() {

@@ -16,8 +16,9 @@ pub(super) struct Named {
     pub(super) declared: Convention,
 }
 
-/// `SKILL` of the first agent, `AGENT/SKILL`, `AGENT` for whatever it makes of it, or `SKILL` of any agent that a call at the root
-/// address can be routed to. Only what a card lists is there; skills of an extended card are for those who proved who they are.
+/// `SKILL` of the first agent, `AGENT/SKILL`, `AGENT` for its own choice, or `SKILL` of any agent that a call
+/// at the root address can be routed to. Only skills on a card count; skills of an extended card are for
+/// authenticated callers.
 pub(super) fn named(chancery: &Chancery, context: &CallContext, kind: &str) -> Result<Named, Error> {
     let agents = chancery.agents();
     let proven = context.standing.proof != IdentityProof::None;

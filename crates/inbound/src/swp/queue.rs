@@ -7,14 +7,14 @@ use chancery_core::AnswerPermit;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Frames that may wait to be written before those who make them wait too.
+/// Frames that may wait to be written before their makers wait too.
 const WAITING_FRAMES: usize = 64;
 /// Bytes of those frames. A larger frame waits alone.
 const WAITING_BYTES: u32 = 64 * 1024;
 /// Smaller frames are not counted: their number bounds them. They are written together.
 const SMALL_FRAME: usize = 4 * 1024;
 
-/// Where those who make frames put them. Cheap to clone.
+/// The input of the queue for makers of frames. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct FrameQueue {
     frames: mpsc::Sender<WaitingFrame>,
@@ -29,7 +29,7 @@ pub(super) struct WaitingFrame {
     _permit: Option<Arc<AnswerPermit>>,
 }
 
-/// Nobody writes frames any more.
+/// The writer of frames has ended.
 #[derive(Debug)]
 pub(super) struct NobodyWrites;
 
@@ -51,19 +51,19 @@ impl FrameQueue {
         self.frames.send(frame).await.map_err(|_| NobodyWrites)
     }
 
-    /// Waits until no counted frame is in line. Whoever reads events for this connection waits with the next until then: what is read
-    /// and cannot be written is memory too.
+    /// Waits until no counted frame is in line. A reader of events for this connection waits with the next
+    /// until then: events that are read and cannot be written use memory too.
     pub(super) async fn drained(&self) {
         drop(self.room.acquire_many(WAITING_BYTES).await);
     }
 
-    /// Waits until nobody writes frames any more.
+    /// Waits until the writer of frames has ended.
     pub(super) async fn closed(&self) {
         self.frames.closed().await;
     }
 }
 
-/// Writes what is there at once, and closes when nobody can have more to say.
+/// Writes queued frames at once, and closes when no sender is left.
 pub(super) async fn write<W: AsyncWrite + Unpin>(mut outgoing: W, mut waiting: mpsc::Receiver<WaitingFrame>) {
     let mut batch = Vec::with_capacity(WAITING_FRAMES);
     let mut joined = BytesMut::new();

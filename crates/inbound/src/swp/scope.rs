@@ -19,7 +19,7 @@ pub(super) struct TasksByCaller(Mutex<HashMap<Caller, Weak<CallerTasks>>>);
 #[derive(Debug)]
 pub(super) struct CallerTasks {
     tasks: Mutex<Tasks>,
-    /// Rings when a task has its result, and when nobody reports on one any more.
+    /// Rings when a task has its result, and when its last reporter ended.
     news: Notify,
     caller: Caller,
     scopes: Weak<TasksByCaller>,
@@ -99,8 +99,8 @@ impl CallerTasks {
         self.lock().said.take_back(task_id);
     }
 
-    /// What came of a message that was said before, once somebody has reported it; nothing if nobody will. Whoever asks has no
-    /// part in the task.
+    /// The result of an earlier message, after it was reported; nothing if it will not be. The requester has
+    /// no part in the task.
     pub(super) async fn what_came_of(&self, task_id: &[u8]) -> Option<Report> {
         loop {
             let news = self.news.notified();

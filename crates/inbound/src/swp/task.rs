@@ -39,19 +39,19 @@ pub(super) struct Work {
     pub(super) trace: Option<TraceContext>,
     /// It is known here already.
     pub(super) repeated: bool,
-    /// This connection had its result already; that is told again, and nothing else.
+    /// This connection had its result already; the result is sent again, and nothing else.
     pub(super) only_result: bool,
 }
 
-/// What became of work on a task.
+/// The outcome of work on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     Reported,
-    /// Whoever gave it is nobody here, or no longer.
+    /// The sender of the task is unknown here, or no longer known.
     TurnedAway,
 }
 
-/// What became of a task that was put to the service.
+/// The outcome of a task that was given to the service.
 enum Begun {
     Watched(Box<Subscription>, Convention),
     /// It goes on with another, and was put to it before.
@@ -173,7 +173,8 @@ impl TaskSession {
         }
     }
 
-    /// Says that somebody is still there, in the only words that change nothing. Whoever speaks in few words may expect none.
+    /// Sends a keepalive, in the only form that changes nothing. A peer that expects few reports may get
+    /// none.
     async fn beat(&self, work: &Work) {
         let greeting = SwpHandshake { agent_id: HEARTBEAT.to_owned(), capabilities: Vec::new() };
         let beat = Report { message: a2a::A2aMessage::Handshake(greeting), given: Given::default() };
@@ -183,7 +184,8 @@ impl TaskSession {
         }
     }
 
-    /// The last word on a task. Whoever had one hears the same again or nothing: the task may have gone on since.
+    /// The last report on a task. A connection that had one gets the same again or nothing: the task may have
+    /// continued since.
     async fn end(&self, work: &Work, result: Report) {
         let (result, frame) = match self.frame(&work.envelope, &result) {
             Ok(frame) => (result, Ok(frame)),
@@ -216,7 +218,7 @@ impl TaskSession {
         }
     }
 
-    /// Whoever had a result is told no other.
+    /// A connection that had a result gets no other.
     async fn refuse(&self, work: &Work, error: &Error) {
         if !work.only_result
             && let Ok(frame) = self.frame(&work.envelope, &refusal(work.task.task_id.clone(), error))

@@ -27,7 +27,7 @@ impl Traces {
         Self { current: None, ahead: VecDeque::new(), longest_task_id, longest_msg_id }
     }
 
-    /// What to answer, if anything. Whoever answers what nobody asked is refused.
+    /// The answer, if there is one. An answer without a question is refused.
     pub(super) fn apply(&mut self, message: ObsMessage) -> Result<Option<ObsMessage>, Reject> {
         match message {
             // Telemetry that makes no sense is no reason to close, and none to be remembered.
@@ -69,7 +69,7 @@ impl Traces {
     }
 }
 
-/// A copy, because a slice would keep the whole frame in memory. What no door passes on is left out.
+/// A copy, because a slice would keep the whole frame in memory. Members that no door forwards are left out.
 fn kept(context: &TraceContext) -> TraceContext {
     let copied = |bytes: &Bytes| Bytes::copy_from_slice(bytes);
     let passed_on = context.tracestate.len() <= LONGEST_TRACESTATE;

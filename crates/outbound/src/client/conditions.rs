@@ -26,7 +26,7 @@ pub struct CallConditions {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Same key, same task, at agents that know it.
     pub idempotency_key: Option<String>,
-    /// Shows which task the call is for, to those who made the token.
+    /// Names the task that the call is for, readable by the issuer of the token.
     pub hop_token: Option<Arc<str>>,
     /// The id of the last event already heard of the task that is subscribed to.
     pub last_event_id: Option<String>,

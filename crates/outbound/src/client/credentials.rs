@@ -17,7 +17,7 @@ pub enum AgentCredentials {
         key: SecretString,
     },
     Bearer(SecretString),
-    /// Headers made by somebody else for this one call, such as a signature's.
+    /// Headers from a provider for this one call, such as a signature's.
     Headers(Vec<(HeaderName, SecretString)>),
     /// Shown while a channel is secured, over SWP.
     Certificate(ClientCertificate),

@@ -7,7 +7,8 @@ use chancery_wire::tolerant::Unreadable;
 
 use crate::guard::{ConnectStage, GuardError};
 
-/// Whether the agent can have seen the call. Only what it cannot have seen may be sent again without asking what became of it.
+/// Whether the agent can have seen the call. Only a call that it cannot have seen may be sent again without a
+/// search for its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WasSent {
     No,
@@ -126,7 +127,7 @@ impl ClientError {
         )
     }
 
-    /// What the caller may be told. Says nothing of addresses or of how we are built.
+    /// The error for the caller. It names neither addresses nor internals of the node.
     pub fn public(&self) -> Error {
         match self {
             Self::Transport(Transport::Guard(fault)) => Error::new(ErrorKind::Unavailable, fault.public()),

@@ -25,7 +25,7 @@ pub struct StreamedEvent {
     /// The names the agent gives the task; some events have none.
     pub face: Option<TaskNames>,
     pub event: TaskEvent,
-    /// What to resume after, where the agent says it. Repeats are passed on as they come.
+    /// The id to resume after, if the agent sends one. Repeats are forwarded as they arrive.
     pub id: Option<Arc<str>>,
 }
 
@@ -133,8 +133,8 @@ impl EventSource {
     }
 }
 
-/// How long nothing was heard. It goes on counting when a wait is given up and begun again, and does not count while nobody
-/// listens.
+/// The duration of silence. It keeps counting when a wait is given up and begun again, and does not count
+/// while no reader listens.
 #[derive(Debug)]
 pub(super) struct Silence {
     most: Duration,

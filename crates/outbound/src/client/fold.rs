@@ -51,7 +51,7 @@ impl TaskPicture {
         self.task = Some(task);
     }
 
-    /// The reply to `operation` that the picture is. Nothing, if it is none.
+    /// The reply to `operation` that the snapshot is. Nothing, if it is not a reply to it.
     pub(super) fn reply(self, operation: Operation, dialect: Version) -> Option<Reply> {
         let shown = |task: Task| NamedTask { task: Arc::new(task), dialect: dialect.into(), client_task_id: None };
         match (operation, self.task) {
@@ -63,7 +63,7 @@ impl TaskPicture {
     }
 }
 
-/// Adds what was said. Pieces of one message have its id.
+/// Adds a message. Chunks of one message have its id.
 fn say(messages: &mut Vec<Arc<Message>>, message: Arc<Message>) {
     match messages.last_mut() {
         Some(last) if last.message_id == message.message_id && !last.message_id.as_str().is_empty() => {

@@ -267,7 +267,7 @@ fn fault(status: &Status, operation: Operation) -> ClientError {
     }
 }
 
-/// What stands in front of an agent may answer with a page of its own; its status says what is the matter.
+/// A proxy in front of an agent may answer with a page of its own; its status shows the fault.
 fn page(message: &str, operation: Operation) -> Option<Error> {
     let (_, status) = message.rsplit_once(" with status: ")?;
     let status: u16 = status.get(..3)?.parse().ok()?;

@@ -8,9 +8,9 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
 
-/// Nobody is asked to wait longer.
+/// The longest retry delay that is forwarded.
 const LONGEST_WAIT: u64 = 24 * 3_600;
-/// More of a body's first line is not passed on.
+/// The most characters of a body's first line that are forwarded.
 const WORDS_CHARS: usize = 300;
 
 /// The head of an answer, as far as it matters.

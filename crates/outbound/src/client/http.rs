@@ -216,8 +216,8 @@ impl HttpAgent {
         Ok(fetch)
     }
 
-    /// Agents differ on how a subscription is asked for, and asking twice for one changes nothing: over REST they differ on
-    /// the verb, and `rvagent-a2a` has streams of its own.
+    /// Agents differ on the request for a subscription, and a second request changes nothing: over REST they
+    /// differ on the verb, and `rvagent-a2a` has streams of its own.
     fn other_way(&self, request: &Request, first: Fetch) -> Option<Fetch> {
         let Request::SubscribeToTask(subscribe) = request else { return None };
         let url = match (self.binding, self.version) {

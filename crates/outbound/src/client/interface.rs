@@ -88,7 +88,7 @@ pub(super) fn operation_url(place: &str, operation: Operation) -> Option<String>
     Some(format!("{place}/{name}"))
 }
 
-/// The request as this address wants it: with the tenant of the interface, whatever tenant our own caller named.
+/// The request for this address: with the tenant of the interface, independent of the caller's tenant.
 pub(super) fn addressed(request: &Request, interface: &Interface) -> Request {
     let mut request = request.clone();
     let tenant = match &mut request {

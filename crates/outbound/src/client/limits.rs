@@ -98,7 +98,7 @@ impl ClientLimits {
         JsonLimits { json_depth: self.json_depth, json_nodes: self.json_nodes, json_key_bytes: KEY_BYTES }
     }
 
-    /// The settings that would refuse everything, which nobody means.
+    /// The settings that would refuse everything, which no operator intends.
     pub fn faults(&self) -> Vec<&'static str> {
         let zero = [
             ("connect_ms", self.connect_ms == 0),

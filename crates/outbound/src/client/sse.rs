@@ -146,7 +146,7 @@ pub(super) struct SseReader {
     skipped: SkippedEvents,
 }
 
-/// Why an event of a stream has no content to pass on.
+/// Why an event of a stream has no content to forward.
 enum EventFault {
     /// It is the agent's error, and the end of the stream.
     Refused(ClientError),

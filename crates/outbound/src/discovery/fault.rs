@@ -32,7 +32,8 @@ impl DiscoveryError {
         Self::Transport { peer: peer.name.to_string(), reason: error.public(), cause: error.to_string() }
     }
 
-    /// The error with its cause, for logs and the admin API. Callers get the words of `Display`, which tell nobody what listens where.
+    /// The error with its cause, for logs and the admin API. Callers get the words of `Display`, which do not
+    /// reveal what listens where.
     pub fn for_operator(&self) -> String {
         match self {
             Self::Transport { peer, cause, .. } => format!("{peer} cannot be reached: {cause}"),

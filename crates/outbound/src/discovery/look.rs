@@ -28,7 +28,7 @@ pub(crate) struct CardSearch<'a> {
 /// Why a search found nothing.
 #[derive(Debug)]
 pub(crate) enum NoCard {
-    /// The agent's URL is none.
+    /// The agent's URL is invalid.
     BadUrl,
     /// A place could not be asked.
     Guard(GuardError),

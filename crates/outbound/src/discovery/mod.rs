@@ -39,7 +39,7 @@ pub use self::verify::{CardVerification, Verification};
 use crate::guard::{Fetched, GuardedClient, as_web};
 use crate::terms::ClientCertificate;
 
-/// Where a peer is and what is known of it before it is asked.
+/// The address of a peer and what is known of it before the first request.
 #[derive(Clone, Debug)]
 pub struct PeerLocation {
     /// What it is called here.
@@ -78,7 +78,7 @@ pub struct Discovered {
     pub url: String,
     /// As it came.
     pub text: String,
-    /// As far as those who signed it vouched for it, where that is less: then the card was read from this.
+    /// The part that the signatures cover, where that is less: then the card was read from this.
     vouched: Option<String>,
     /// SHA-256 of the text, in hex.
     pub digest: String,
@@ -114,7 +114,7 @@ pub struct DiscoveryConfig {
     /// A whole fetch.
     pub fetch_ms: u64,
     pub card_bytes: u64,
-    /// Origins whose keys count for cards from elsewhere.
+    /// Origins whose keys count for cards from other hosts.
     pub key_origins: Vec<String>,
 }
 
@@ -138,7 +138,8 @@ pub struct CardDiscovery {
 #[derive(Debug)]
 struct CachedPeer {
     card: Mutex<Option<Arc<Discovered>>>,
-    /// Held by whoever asks the peer again, so that others wait for the answer instead of asking too.
+    /// Held by the task that fetches the card again, so that others wait for the answer instead of fetching
+    /// too.
     renewing: AsyncMutex<()>,
     asked: Mutex<FetchHistory>,
     fetches: Semaphore,
@@ -180,7 +181,7 @@ impl CardDiscovery {
         .await
     }
 
-    /// The card the peer has now, whatever is kept.
+    /// The current card of the peer, regardless of the cache.
     pub async fn refresh(&self, peer: &PeerLocation, now: Timestamp) -> Result<Arc<Discovered>, DiscoveryError> {
         let kept = self.kept(&peer.name);
         let came = kept.asked().times;
@@ -320,8 +321,8 @@ impl CachedPeer {
         locked(&self.asked)
     }
 
-    /// What the last look failed with, if it ended after this one came. Whoever waited for it has waited as long as asking takes:
-    /// a peer that hangs is not waited for by one after the other.
+    /// The fault of the last fetch, if it ended after this one came. A task that waited for it has waited as
+    /// long as a fetch takes: tasks do not wait for a hanging peer one after the other.
     fn failed_since(&self, came: u64) -> Option<DiscoveryError> {
         let asked = self.asked();
         asked.fault.clone().filter(|_| asked.times > came)

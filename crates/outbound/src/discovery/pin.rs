@@ -14,7 +14,7 @@ use super::{Discovered, Verification, deviations, hex_digest, read, structure};
 pub struct Pin {
     /// Where the card was found.
     pub url: String,
-    /// As it came, or as far as those who signed it vouched for it.
+    /// As received, or as far as the signatures cover it.
     pub text: String,
     pub structure: String,
     /// With the ids and keys of who signed it.
@@ -34,9 +34,9 @@ pub trait PinKeeper: Debug + Send + Sync {
 pub(crate) enum Fit {
     /// It promises the same.
     Same,
-    /// It promises something else, and somebody has to look at it.
+    /// It promises something else, and an operator has to review it.
     Changed,
-    /// It is signed by somebody else.
+    /// It has another signer.
     OtherSigner(String),
 }
 
@@ -86,8 +86,8 @@ impl Pin {
     }
 }
 
-/// Why a card is not of those who signed the approved one, if it is not. Agents are told by their ids, and keys that are no
-/// agent's by their own.
+/// Why a card does not have the signers of the approved one, if it does not. Agents are compared by their
+/// ids, and other keys by their own.
 pub(crate) fn other_signer(approved: &Verification, shown: &Verification) -> Option<String> {
     let Verification::Verified { agent_ids, kids } = approved else { return None };
     let (shares_one, shown, approved) = if agent_ids.is_empty() {

@@ -7,7 +7,7 @@ use ipnet::{Ipv4Net, Ipv6Net};
 /// How much trust it takes to call an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressClass {
-    /// Global unicast: anybody may name it.
+    /// Global unicast: every URL may name it.
     Public,
     /// Inside somebody's network. A host named in `allow_hosts` may resolve to it.
     Private,

@@ -20,7 +20,7 @@ pub(super) fn judge_size(headers: &HeaderMap, most_header_bytes: usize) -> Resul
     if bytes > most_header_bytes { Err(GuardError::TooBig(Whole::Headers)) } else { Ok(()) }
 }
 
-/// Refuses an answer by its head: redirects, encodings nobody asked for, headers beyond the limit.
+/// Refuses an answer by its head: redirects, unrequested encodings, headers beyond the limit.
 pub(super) fn judge_head(status: StatusCode, headers: &HeaderMap, most_header_bytes: usize) -> Result<(), GuardError> {
     judge_size(headers, most_header_bytes)?;
     if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
@@ -40,7 +40,8 @@ pub(super) fn judge_head(status: StatusCode, headers: &HeaderMap, most_header_by
 pub(super) struct UsedConnection(pub(super) CaptureConnection);
 
 impl UsedConnection {
-    /// Whoever misbehaved once gets no second exchange over the same connection. Exchanges that share it now go on.
+    /// A server that misbehaved once gets no second exchange over the same connection. Exchanges that share
+    /// it now continue.
     pub(super) fn abandon(&self) {
         if let Some(connected) = self.0.connection_metadata().as_ref() {
             connected.poison();

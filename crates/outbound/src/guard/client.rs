@@ -133,8 +133,9 @@ impl GuardedClient {
         Ok(StreamedResponse { status: head.status, headers: head.headers, body, peer })
     }
 
-    /// For those who only want to be told that something was taken: the head of the answer counts, whatever it says. Its body is
-    /// read as far as the limits go, so that the connection can be used again, and thrown away.
+    /// For senders that need only an acknowledgement: the head of the answer counts, regardless of its
+    /// content. Its body is read as far as the limits go, so that the connection can be used again, and
+    /// thrown away.
     pub async fn tell(&self, fetch: Fetch) -> Result<(StatusCode, HeaderMap), GuardError> {
         let config = self.guard.config();
         let deadline = Instant::now() + fetch.within.unwrap_or(config.exchange());

@@ -12,7 +12,7 @@ use super::fault::OutboundFault;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuardConfig {
-    /// Addresses that may be called although they are not public, whatever name led to them.
+    /// Addresses that may be called although they are not public, under every name that resolves to them.
     pub allow_nets: Vec<IpNet>,
     /// Names (`name` or `*.name` for all below it) that may resolve to private addresses. Metadata services, link-local and
     /// reserved ranges stay closed even for them: those need `allow_nets`.
@@ -77,7 +77,7 @@ impl GuardConfig {
         Duration::from_millis(self.exchange_ms)
     }
 
-    /// A limit of zero would refuse everything, which nobody means.
+    /// A limit of zero would refuse everything, which no operator intends.
     pub(super) fn faults(&self) -> Vec<OutboundFault> {
         let limits = [
             ("connect_ms", self.connect_ms == 0),

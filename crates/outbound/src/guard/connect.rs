@@ -17,7 +17,8 @@ use super::dial::Stream;
 use super::target::{GuardedTarget, TargetHost, check_url};
 use super::{Blocked, ConnectStage, Guard, GuardError, confirm, tls};
 
-/// For hyper-util's client and for tonic's `connect_with_connector`. The URI is checked here again, whoever passed it.
+/// For hyper-util's client and for tonic's `connect_with_connector`. The URI is checked here again, for every
+/// caller.
 #[derive(Clone, Debug)]
 pub struct Connector {
     guard: Guard,

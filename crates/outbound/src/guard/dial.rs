@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use super::prompt::Prompt;
 
-/// Name to addresses. Whatever it answers is filtered afterwards: an implementation need not judge.
+/// Name to addresses. Every answer is filtered afterwards: an implementation need not judge.
 #[async_trait]
 pub trait Resolve: Send + Sync + Debug {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;

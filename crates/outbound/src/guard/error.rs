@@ -84,8 +84,8 @@ pub enum GuardError {
     Request(String),
 }
 
-/// All that may be told to somebody who chose the URL. Blocked, closed, silent and not speaking HTTP look the same, so that nobody can
-/// use us to find out what listens where.
+/// The message for a party that chose the URL. Blocked, closed, silent and not speaking HTTP look the same,
+/// so that the node reveals nothing about its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outer {
     Unreachable,

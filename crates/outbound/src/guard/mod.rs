@@ -174,7 +174,8 @@ impl Guard {
     }
 }
 
-/// The dialer's word on whom it reached: it must be the very address that was checked, so nothing needs to be judged anew.
+/// The peer address that the dialer reports: it must be the very address that was checked, so no second
+/// judgement is needed.
 fn confirm(dialled: SocketAddr, peer: SocketAddr) -> Result<(), Blocked> {
     match (canonical(peer.ip()), peer.port()) == (canonical(dialled.ip()), dialled.port()) {
         true => Ok(()),

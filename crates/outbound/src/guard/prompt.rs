@@ -57,7 +57,7 @@ impl Prompt {
     }
 }
 
-/// Holds for what has come; afterwards the system goes by its own mind again.
+/// Applies to the bytes received so far; afterwards the system uses its own timing again.
 fn confirm(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     if let Err(fault) = stream.set_quickack(true) {

@@ -47,7 +47,7 @@ impl WayOut {
         &self.trusted
     }
 
-    /// The guard for addresses that nobody wrote down.
+    /// The guard for addresses that are not in the config.
     pub fn strict(&self) -> &Guard {
         &self.strict
     }

@@ -36,7 +36,7 @@ impl Cached {
     }
 }
 
-/// What is known at one URL. The document can be read while somebody renews it.
+/// The cached state of one URL. The document can be read while another task renews it.
 #[derive(Debug, Default)]
 pub(super) struct CachedDocument {
     cached: Mutex<Option<Cached>>,
@@ -83,7 +83,7 @@ impl FetchAttempt {
         self.fault = fault;
     }
 
-    /// The answer to give without asking, if somebody asked a moment ago.
+    /// The answer without a fetch, if the last fetch was a moment ago.
     pub(super) fn too_soon(
         &self,
         now: Timestamp,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JwksLimits {
-    /// A key set is cached for at least so long, whatever its `Cache-Control` says.
+    /// A key set is cached for at least so long, regardless of its `Cache-Control`.
     pub min_age_s: u64,
     /// A key set is cached for at most so long. A withdrawn key is rejected after that at the latest.
     pub max_age_s: u64,
@@ -13,8 +13,8 @@ pub struct JwksLimits {
     pub usual_age_s: u64,
     /// How much longer a key set is used while it cannot be renewed: the issuer does not answer, or shows no usable key.
     pub stale_s: u64,
-    /// A token with an unknown key id makes the node fetch the set again, at most this often. A new key is seen after that at the
-    /// latest. Anybody can send such a token, so 0 counts as 1.
+    /// A token with an unknown key id makes the node fetch the set again, at most this often. A new key is
+    /// seen after that at the latest. Any client can send such a token, so 0 counts as 1.
     pub refresh_s: u64,
     /// After a fetch that failed there is no other for so long. 0 counts as 1.
     pub retry_s: u64,

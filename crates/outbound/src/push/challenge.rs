@@ -19,13 +19,13 @@ const WITHIN: Duration = Duration::from_secs(5);
 const GOOD_FOR: Duration = Duration::from_secs(60 * 60);
 const MOST_REMEMBERED: usize = 10_000;
 
-/// Whether webhooks are asked when they are registered.
+/// Whether webhooks get a challenge when they are registered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Challenge {
     #[default]
     Off,
-    /// They are, and those that do not answer are told all the same. The log says which.
+    /// They do, and those that do not answer get notifications all the same. The log says which.
     Optional,
     /// Those that do not answer are not registered.
     Required,
@@ -42,7 +42,8 @@ pub(super) struct Challenger {
 struct FailedChallenge {
     /// For the log of the node.
     reason: String,
-    /// For the caller. It says as little as the guard says to the outside, so that nobody can map the network behind the node.
+    /// For the caller. It says as little as the guard says to the outside, so that it reveals nothing about
+    /// the network of the node.
     public: &'static str,
 }
 
@@ -57,7 +58,7 @@ impl Challenger {
         Self { client: ArcSwap::from_pointee(client), mode, answered: Mutex::default() }
     }
 
-    /// Webhooks are asked through this client from now on. Those that answered before are not asked again.
+    /// Challenges go through this client from now on. Webhooks that answered before get no second challenge.
     pub(super) fn take_client(&self, client: GuardedClient) {
         self.client.store(Arc::new(client));
     }

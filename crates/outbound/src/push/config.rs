@@ -18,7 +18,7 @@ pub struct CourierConfig {
     pub deny_hosts: Vec<String>,
     /// Whether plain http may be spoken, to what `allow_nets` or `allow_hosts` names.
     pub allow_http: bool,
-    /// Whether webhooks are asked, when they are registered, if they want to be told.
+    /// Whether webhooks get a challenge when they are registered.
     pub challenge: Challenge,
     /// Finding the address and reaching it.
     pub connect_ms: u64,
@@ -35,8 +35,8 @@ pub struct CourierConfig {
     pub task_history: usize,
     /// Whether notifications are signed with the node's Ed25519 key.
     pub ed25519: bool,
-    /// Whether the body alone is signed too, with the registration's token. Registrations of the original protocol always get it.
-    /// Whoever sees such a notification can send it again.
+    /// Whether the body alone is signed too, with the registration's token. Registrations of the original
+    /// protocol always get it. A party that sees such a notification can replay it.
     pub body_hmac: bool,
 }
 

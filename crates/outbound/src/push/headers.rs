@@ -70,7 +70,7 @@ impl Headers {
     }
 }
 
-/// Schemes are the same whatever their case, but not every receiver knows that.
+/// Schemes are the same in every case, but not every receiver knows that.
 fn canonical(scheme: &str) -> &str {
     ["Bearer", "Basic"].into_iter().find(|known| known.eq_ignore_ascii_case(scheme)).unwrap_or(scheme)
 }

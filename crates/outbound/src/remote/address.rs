@@ -13,7 +13,7 @@ use crate::guard::{as_web, canonical};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlPermission {
     Denied,
-    /// Nothing speaks against a public host, but nobody named it.
+    /// A public host that is allowed, but not named in the config.
     Public,
     /// The operator named it: as the agent's URL, or in `[outbound] allow_nets` or `allow_hosts`.
     Named,
@@ -59,7 +59,7 @@ pub struct CallableInterface {
     pub change: Option<AddressChange>,
 }
 
-/// What the choice of an address goes by, beside the card.
+/// The facts for the choice of an address, beside the card.
 #[derive(Clone, Copy, Debug)]
 pub struct AddressRules<'a> {
     pub configured: &'a Url,

@@ -157,8 +157,8 @@ impl MessageDelivery<'_> {
         Ok(whole(Ok(Box::pin(self.waiting(waiting, answer)).await?))?)
     }
 
-    /// Waits for the one answer there is. Meanwhile the agent is told to stop if the task is cancelled, as soon as it is known
-    /// what it calls the task.
+    /// Waits for the one answer. Meanwhile it sends a cancel to the agent if the task is cancelled, as soon
+    /// as the agent's id of the task is known.
     async fn waiting(&mut self, waiting: Waiting<'_>, mut answer: PendingReply) -> Result<Reply, AskFault> {
         let mut overdue = waiting.mode == CallMode::Immediate;
         loop {
@@ -304,8 +304,8 @@ fn is_of_other_version(error: &ClientError) -> bool {
     matches!(error.kind, ErrorKind::MethodNotFound | ErrorKind::VersionNotSupported)
 }
 
-/// An agent's refusal of a message. What it says of the message, or asks of whoever sends it, is its caller's to hear, as if the
-/// agent were here; what it says of this node, its credentials or its version, is not.
+/// An agent's refusal of a message. A fault of the message, or a demand on its sender, goes to the caller, as
+/// if the agent were local. A fault of this node, its credentials or its version, does not.
 pub(super) fn refused(error: Error) -> RunError {
     match error.kind {
         ErrorKind::ContentTypeNotSupported

@@ -72,9 +72,10 @@ impl Replica {
         self.spoken_from(&mut plan, from, found)
     }
 
-    /// The client to try after the agent answered `tried` with `-32601`, `-32009`, HTTP 404 or 405, which all mean that nothing
-    /// was executed: the next version or address of its card, or `None` once all were tried. Later calls begin with what this
-    /// returned, so that an agent is not asked in vain twice; after `None` they begin anew.
+    /// The client to try after the agent answered `tried` with `-32601`, `-32009`, HTTP 404 or 405, which all
+    /// mean that nothing was executed. It is the next version or address of its card, or `None` once all were
+    /// tried. Later calls begin with the returned one, so that an agent gets no second futile call. After
+    /// `None` they begin again with the first.
     pub(super) fn next_version(&self, tried: &ReplicaClient) -> Option<ReplicaClient> {
         let card = self.seen().counts?;
         let mut plan = self.plan(&card);
@@ -86,7 +87,7 @@ impl Replica {
         next
     }
 
-    /// The address that calls go to, or why there is none. `None` as long as no card was read.
+    /// The address that calls go to, or why there is no such address. `None` as long as no card was read.
     pub fn in_use(&self) -> Option<Result<AddressInUse, ReplicaError>> {
         let found = self.seen().counts?;
         let plan = self.plan(&found);
@@ -102,7 +103,7 @@ impl Replica {
         }))
     }
 
-    /// Where the agent is told of the lineage of its tasks, as long as calls go to the present address.
+    /// Where the agent receives the lineage of its tasks, as long as calls go to the present address.
     pub(super) fn lineage_by(&self) -> Option<&'static str> {
         let found = self.seen().counts?;
         let plan = self.plan(&found);
@@ -264,7 +265,7 @@ impl CallPlan {
     }
 }
 
-/// Over SWP everything is a stream, whatever else the agent can.
+/// Over SWP everything is a stream, independent of the agent's other capabilities.
 fn streams(card: &AgentCard, binding: Binding) -> bool {
     binding == Binding::Swp || card.capabilities.streaming.unwrap_or(false)
 }

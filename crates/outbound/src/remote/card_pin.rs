@@ -94,7 +94,7 @@ impl CardPin {
         }
     }
 
-    /// Takes over what waits, if it is still what was looked at.
+    /// Approves the card that waits, if it is still the reviewed one.
     pub(super) fn approve(
         &self,
         peer: &PeerLocation,
@@ -200,7 +200,7 @@ mod tests {
         PeerLocation { name, url, verify: CardVerification::Off, agent_id: None, keys: Vec::new(), card: CardSettings::default() }
     }
 
-    /// A card with an address and some words, signed by an agent or by nobody.
+    /// A card with an address and some words, signed by an agent or unsigned.
     fn card(path: &str, words: &str, signer: Option<u8>) -> Arc<Discovered> {
         let text = format!(
             r#"{{"name":"A","description":"{words}","version":"1","capabilities":{{}},"defaultInputModes":[],"defaultOutputModes":[],

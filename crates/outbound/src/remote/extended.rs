@@ -9,7 +9,7 @@ use super::replica::{Replica, ReplicaError};
 use crate::client::{CallConditions, ClientError};
 use crate::discovery::{DiscoveryError, Verification, other_signer};
 
-/// How long an agent may take to show it. Nobody waits for it, but the next look at its card does.
+/// How long an agent may take to show it. No caller waits for it, but the next refresh of its card does.
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// An extended card, and what was found out about it.
@@ -27,8 +27,8 @@ pub struct Extended {
 pub(super) struct CachedExtendedCard(Mutex<Option<(String, Timestamp, Arc<Extended>)>>);
 
 impl Replica {
-    /// The extended card, if its card says that there is one. Kept as long as the card is; one that cannot be had anew
-    /// counts on as long as the public card stays the same.
+    /// The extended card, if the public card declares one. Cached as long as the public card. If a refresh
+    /// fails, the old one stays in use as long as the public card stays the same.
     pub async fn extended(&self, now: Timestamp) -> Result<Option<Arc<Extended>>, ReplicaError> {
         let found = self.card(now).await?;
         if found.card.capabilities.extended_agent_card != Some(true) {

@@ -38,7 +38,7 @@ pub(super) struct Follower {
     pub(super) sink: Option<TaskUpdateSink>,
     /// In the place of the sink while the task waits for an authorisation that its agent goes on after.
     pub(super) waiting: Option<WaitingTask>,
-    /// An ending that was heard. It is passed on once nothing can come after it.
+    /// An ending that was received. It is forwarded once nothing can come after it.
     pub(super) ending: Option<StatusChange>,
     pub(super) limits: FollowLimits,
     /// The agent is polled, and not subscribed to.
@@ -91,7 +91,7 @@ impl Follower {
         self.cost.filter(|_| self.remote.turn.link.is_none())
     }
 
-    /// The turn and its sink, if nothing was passed on yet.
+    /// The turn and its sink, if nothing was forwarded yet.
     pub(super) fn into_parts(self) -> Option<(Box<RemoteTurn>, TaskUpdateSink)> {
         Some((self.remote, self.sink?))
     }
@@ -191,7 +191,7 @@ impl Follower {
         self.pass(news, false).await.map(|heard| or_at_work(heard, state))
     }
 
-    /// Passes on an ending without content, once a look at the task has shown that there is none.
+    /// Forwards an ending without content, after a read of the task has shown no content.
     async fn settle(&mut self, news: Vec<TaskEvent>) -> Result<RoundOutcome, RunError> {
         self.pass(news, true).await?;
         // A look that fails shows nothing either.
@@ -199,7 +199,7 @@ impl Follower {
         self.end().await
     }
 
-    /// Passes on the ending that was heard, with texts in one piece for a caller that did not ask for a stream.
+    /// Forwards the received ending, with texts in one piece for a caller that did not request a stream.
     pub(super) async fn end(&mut self) -> Result<RoundOutcome, RunError> {
         let Some(ending) = self.ending.take() else { return Ok(RoundOutcome::Nothing) };
         let streams = self.remote.turn.reply_mode == ReplyMode::Stream;
@@ -211,7 +211,8 @@ impl Follower {
         self.pass(last, false).await
     }
 
-    /// Passes on what a look at the task shows, with an ending held back if one is. A look that fails leaves things as they are.
+    /// Forwards the news from a read of the task, with an ending held back if there is one. A read that fails
+    /// changes nothing.
     pub(super) async fn look(&mut self) -> Result<Result<RoundOutcome, ClientError>, RunError> {
         let Some(id) = self.remote.mirror.names().0 else { return Ok(Ok(RoundOutcome::Nothing)) };
         let mut conditions = self.replica.conditions(&self.remote.turn, &self.replica_client);
@@ -244,7 +245,7 @@ impl Follower {
         RunError::new(strange.to_string())
     }
 
-    /// Passes on news. With `hold` an ending waits, because more may be said before the stream ends.
+    /// Forwards news. With `hold` an ending waits, because more events may come before the stream ends.
     pub(super) async fn pass(&mut self, news: Vec<TaskEvent>, hold: bool) -> Result<RoundOutcome, RunError> {
         self.replica.notes().count(&self.remote.mirror.take_leniencies());
         let mut passed_on = false;
@@ -317,8 +318,9 @@ impl Follower {
         self.waiting.take().map(WaitingTask::finish)
     }
 
-    /// Waits before the task is looked at again, and stops it meanwhile if it is told to. An agent that streams is looked
-    /// for only a few times in vain; one that shows that it is at work, or is polled, is asked for as long as it answers.
+    /// Waits before the task is read again, and stops it meanwhile on a cancel. An agent that streams gets
+    /// only a few futile reads. One that shows that it works, or is polled, is read for as long as it
+    /// answers.
     pub(super) async fn wait(&mut self, Rounds { quiet, in_vain, .. }: Rounds) -> Result<RoundOutcome, RunError> {
         let most = self.limits.reconnects;
         if (!self.polls && in_vain > most) || (self.cancel_sent && quiet > most) {
@@ -359,7 +361,8 @@ fn get(id: TaskId) -> Request {
     Request::GetTask(GetTask { tenant: None, id, history_length: None })
 }
 
-/// Whether a turn is over with this state. An agent may go on by itself after an authorisation was given elsewhere.
+/// Whether a turn is over with this state. An agent may continue by itself after an authorisation that was
+/// given outside A2A.
 fn ends_turn(state: TaskState) -> bool {
     state.is_terminal() || state == TaskState::InputRequired
 }

@@ -11,7 +11,7 @@ use super::lineage_form::{LineageForm, LineageMembers, VENDOR};
 /// What those members say of one call only. What the caller said of its own call is neither true of ours nor the agent's to have.
 const OF_ONE_CALL: [&str; 4] = ["context", "hop_token", "budget", "estimate"];
 
-/// What an agent is told, in the shape it is told in.
+/// The lineage for an agent, in its wire shape.
 #[derive(Serialize)]
 struct LineageMetadata<'a> {
     #[serde(rename = "https://chancery.dev/a2a/governance/v1", skip_serializing_if = "LineageMember::is_empty")]
@@ -63,8 +63,9 @@ pub(super) fn told(
     told
 }
 
-/// Our members, in at most so many bytes, and whether something was left out for that: the oldest agents of the path, then the
-/// context, then the token. A budget is never left out, because it binds whoever is called.
+/// The node's members, in at most so many bytes, and whether something was left out for that: the oldest
+/// agents of the path, then the context, then the token. A budget is never left out, because it binds the
+/// called agent.
 fn members(turn: &Turn, form: LineageForm, headers: &LineageHeaders, room: usize) -> (Option<Metadata>, bool) {
     let granted = turn.delegation.granted();
     let capped = granted.usd.is_some() || granted.tokens.is_some();

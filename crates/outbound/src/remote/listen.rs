@@ -33,7 +33,7 @@ struct Listening {
     is_cut: bool,
 }
 
-/// What became of one step.
+/// The outcome of one step.
 enum Step {
     GoOn,
     Leave,
@@ -147,8 +147,9 @@ impl Follower {
         self.heard(listening, passed)
     }
 
-    /// Passes on what a picture shows that came while nobody listened: status messages too, which only its history has. A picture
-    /// whose history does not reach back to what was passed on shows less than a look at the task does.
+    /// Forwards the news of a snapshot that came while no reader listened: status messages too, which only
+    /// its history has. A snapshot whose history does not reach back to the last forwarded event shows less
+    /// than a read of the task does.
     async fn catch_up(&mut self, picture: &Task) -> Result<RoundOutcome, RunError> {
         if !self.remote.mirror.reaches_back(picture)
             && let Ok(looked) = self.look().await?

@@ -37,8 +37,8 @@ pub(super) enum Strange {
     ControlInId(&'static str, u32),
 }
 
-/// The longest id of an agent elsewhere. Ids are kept whole wherever something is told of what they name: in the log, in lists
-/// and in the record, where an entry has to fit into a line of a bundle.
+/// The longest id of a remote agent. Ids are kept whole in the log, in lists and in the record, where an
+/// entry has to fit into a line of a bundle.
 const ID_BYTES: usize = 1024;
 
 fn check_id(what: &'static str, id: &str) -> Result<(), Strange> {
@@ -54,13 +54,13 @@ pub(super) struct Mirror {
     context: Option<ContextId>,
     /// The first answer to a message may name another task than the one it went on with: some frameworks make one a turn.
     may_rename: bool,
-    /// The task as it was passed on.
+    /// The task as it was forwarded.
     seen: Task,
-    /// Ids of messages that were passed on, as the peer gave them.
+    /// Ids of messages that were forwarded, as the peer gave them.
     said: BTreeSet<MessageId>,
     /// The message that the agent says in pieces, as far as it was heard.
     pieces: Option<MessagePieces>,
-    /// Artifacts whose last piece was passed on.
+    /// Artifacts whose last chunk was forwarded.
     closed: BTreeSet<ArtifactId>,
     /// Artifacts that began in this turn, with an event.
     begun: Vec<ArtifactId>,
@@ -70,7 +70,7 @@ pub(super) struct Mirror {
 }
 
 impl Mirror {
-    /// `task` is ours, with all that was passed on before.
+    /// `task` is the node's own, with all that was forwarded before.
     pub(super) fn of(task: &Task, at_peer: Option<TaskId>, context: Option<ContextId>) -> Self {
         let words = task.history.iter().chain(task.status.message.iter());
         let said = words.map(|message| message.message_id.clone()).collect();
@@ -167,7 +167,7 @@ impl Mirror {
         }
     }
 
-    /// Learns the names of a task before anything of it is passed on.
+    /// Learns the names of a task before any of its events is forwarded.
     pub(super) fn identify(&mut self, task: &TaskId, context: &ContextId) -> Result<(), Strange> {
         if task.as_str().is_empty() {
             return Err(Strange::NoTask);
@@ -197,7 +197,7 @@ impl Mirror {
         Ok(news)
     }
 
-    /// What a picture of the task shows that was not passed on yet, with its conversation.
+    /// The news of a snapshot of the task that was not forwarded yet, with its conversation.
     fn whole(&self, picture: &Task) -> Vec<TaskEvent> {
         let said = self.unheard(picture).into_iter().map(|message| as_progress(message, picture.status.timestamp));
         said.chain(self.compare(picture)).collect()
@@ -262,7 +262,8 @@ impl Mirror {
         }
     }
 
-    /// Whether a message was passed on as it is. One that repeats an id with other words replaces what was said.
+    /// Whether a message was forwarded unchanged. One that repeats an id with other words replaces the
+    /// earlier message.
     fn knows(&self, message: &Message) -> bool {
         if message.message_id.as_str().is_empty() {
             return self.seen.status.message.as_ref().is_some_and(|last| last.parts == message.parts);

@@ -61,7 +61,7 @@ pub struct RemoteRunner {
 struct RemoteTurn {
     turn: Turn,
     mirror: Mirror,
-    /// Something was passed on in this turn.
+    /// An event was forwarded in this turn.
     begun: bool,
     /// The first event that could not be read.
     unreadable: Option<UnreadableEvent>,
@@ -81,7 +81,7 @@ impl RemoteRunner {
         Self { pool, clock, limits, local: None }
     }
 
-    /// The same with somebody here who does the work when nobody elsewhere can be asked.
+    /// The same with a local runner that does the work when no replica can be called.
     #[must_use]
     pub fn with_local(self, local: Arc<dyn TaskRunner>) -> Self {
         Self { local: Some(local), ..self }
@@ -272,7 +272,7 @@ impl RemoteRunner {
     }
 }
 
-/// What became of putting the message to one replica.
+/// The outcome of sending the message to one replica.
 enum Attempt {
     Ended(Result<Finished, RunError>),
     /// The replica cannot have seen the message.
@@ -286,8 +286,8 @@ struct Untouched {
     updates: TaskUpdateSink,
 }
 
-/// A note of a call that is given back whatever happens: also when the turn is dropped half-way, because it was cancelled and
-/// did not end in time.
+/// The lease of a call, which is always returned: also when the turn is dropped half-way, because it was
+/// cancelled and did not end in time.
 struct CallLease<'a> {
     pool: &'a Pool,
     chosen: Option<ChosenReplica>,

@@ -6,11 +6,11 @@ use super::settings::StreamMode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallMode {
-    /// The agent is asked for a stream of events.
+    /// The node requests a stream of events from the agent.
     Stream,
-    /// The agent is asked for one answer, when it is done.
+    /// The node requests one answer from the agent, at the end of its work.
     Blocking,
-    /// The agent is asked to answer at once, and is polled from then on.
+    /// The node requests an answer at once, and polls the agent from then on.
     Immediate,
 }
 
@@ -27,8 +27,9 @@ pub(super) struct AnswerHabits {
     pub(super) prefers_streams: Option<bool>,
 }
 
-/// A caller gets what it asked for, and so the agent is asked for the same: most frameworks are better at one answer than at a
-/// stream, and a stream cuts one answer into token-sized pieces. What the operator says, or the agent has shown, goes before.
+/// A caller's mode is the agent's mode: most frameworks are better at one answer than at a stream, and a
+/// stream cuts one answer into token-sized chunks. The operator's setting and the learnt facts have
+/// precedence.
 pub(super) fn call_mode(reply: ReplyMode, agent: AnswerHabits) -> CallMode {
     let AnswerHabits { streams, only_streams, setting, prefers_streams } = agent;
     if only_streams || setting == StreamMode::Always {

@@ -65,7 +65,8 @@ impl Pool {
         self.lock().standings(self.clock.now())
     }
 
-    /// The replica that has the task or the conversation, whatever else is known of it: nobody else can go on with it.
+    /// The replica that has the task or the conversation, regardless of its health: no other replica can
+    /// continue it.
     pub(super) fn bound(&self, name: &str) -> Result<Option<ChosenReplica>, String> {
         let id = PeerId::new(name);
         let Some(replica) = self.replicas.get(&id) else { return Ok(None) };
@@ -87,7 +88,7 @@ impl Pool {
         format!("no agent can take this task just now{because}; try again later")
     }
 
-    /// Who would be asked, without anybody being asked yet.
+    /// The replica that a call would choose, without a call.
     pub(super) fn select(&self, asked: &SelectorQuery<'_>) -> Option<Arc<str>> {
         let modes: Vec<&str> = asked.message.parts.iter().filter_map(|part| part.media_type.as_deref()).collect();
         let select = |skill_id: &str, input_modes: &[&str]| {
@@ -160,7 +161,7 @@ impl Pool {
         self.lock().add(PeerId::new(name), card, self.clock.now());
     }
 
-    /// Asks replicas that nobody has heard of for a while whether they are there, until told to stop.
+    /// Sends health checks to silent replicas, until it is stopped.
     pub async fn keep_checked(self: Arc<Self>, stopping: CancellationToken) {
         loop {
             tokio::select! {

@@ -64,7 +64,7 @@ pub(super) struct ReplicaClient {
     pub(super) only_streams: bool,
     /// The protocol extensions it knows.
     pub(super) extensions: Arc<[String]>,
-    /// Where it is told of the lineage of its tasks.
+    /// Where it receives the lineage of its tasks.
     pub(super) lineage: LineageForm,
     /// The first of its skills, for versions that want one named.
     pub(super) skill: String,
@@ -98,7 +98,7 @@ impl Replica {
         Self { notes, ..self }
     }
 
-    /// The same, whose card may not change in what it promises before somebody approves it.
+    /// The same, with a pinned card: a change of its promises needs an operator's approval.
     #[must_use]
     pub fn pinned(self, keeper: Arc<dyn PinKeeper>) -> Self {
         Self { card_pin: CardPin::pinned(keeper), ..self }
@@ -173,17 +173,17 @@ impl Replica {
         self.card_pin.seen(self.name())
     }
 
-    /// Takes over the card that waits, by the digest of what it promises. `None` if none does, or another one.
+    /// Approves the card that waits, by the digest of its promises. `None` if no card waits, or another one.
     pub fn approve(&self, structure: &str, now: Timestamp) -> Result<Option<Arc<Discovered>>, String> {
         self.card_pin.approve(&self.address, structure, now)
     }
 
-    /// Forgets what was approved: the next card seen is, whoever signed it.
+    /// Forgets the approval: the next card is approved, with any signer.
     pub fn unpin(&self) -> Result<(), String> {
         self.card_pin.unpin(&self.address)
     }
 
-    /// What goes with a call of this turn. Extensions are asked for that the agent has, and no others.
+    /// The conditions of a call of this turn. It requests only extensions that the agent has.
     pub(super) fn conditions(&self, turn: &Turn, replica_client: &ReplicaClient) -> CallConditions {
         // Links to parts at the agent's node are for those it knows, which are not our callers.
         let is_ours = |uri: &&String| replica_client.extensions.contains(uri) && *uri != REFERENCES_EXTENSION;

@@ -6,7 +6,7 @@ use chancery_protocol::{Binding, Version};
 use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
-/// Whether an agent is asked for a stream.
+/// Whether the node requests a stream from an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamMode {
@@ -19,7 +19,7 @@ pub enum StreamMode {
     Always,
 }
 
-/// Where an agent is told of the lineage of its task.
+/// Where an agent receives the lineage of its task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineageSetting {
@@ -35,7 +35,7 @@ pub enum LineageSetting {
 /// The overrides of one agent, from its `[agents.NAME]` section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentSettings {
-    /// The URL that calls go to, whatever the card lists.
+    /// The URL that calls go to, instead of those on the card.
     pub address: Option<String>,
     pub binding: Option<Binding>,
     pub version: Option<Version>,

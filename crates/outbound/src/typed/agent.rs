@@ -85,7 +85,8 @@ impl TypedAgent {
         client.map_err(|error| self.explained(interface, &error))
     }
 
-    /// What goes with a call. Extensions are asked for that the agent has; one without a card may have any.
+    /// The conditions of a call. It requests extensions that the agent has; an agent without a card may have
+    /// any.
     pub fn conditions(&self) -> Result<CallConditions, CallError> {
         let knows = |card: &AgentCard| card.capabilities.extensions.iter().any(|one| one.uri == GOVERNANCE_EXTENSION);
         let asks = self.card.as_ref().is_none_or(knows);
@@ -110,7 +111,7 @@ impl TypedAgent {
         send
     }
 
-    /// What a failed call came to, for whoever typed the address.
+    /// The fault of a call, in words for the user of a command line.
     pub fn explained(&self, interface: &Interface, error: &ClientError) -> CallError {
         let guard = self.typed.guard_for(&interface.url);
         CallError::of_client(&interface.url, error, guard, self.typed.terms().shows_something())
@@ -140,7 +141,8 @@ impl TypedAgent {
 }
 
 impl TypedUrl {
-    /// The interfaces of a card that can be called, as the card orders them. One that was typed to the letter goes first.
+    /// The interfaces of a card that can be called, in the order of the card. One whose URL was typed exactly
+    /// goes first.
     fn interfaces(
         &self,
         card: &AgentCard,

@@ -22,7 +22,7 @@ pub struct FetchedCard {
     /// Where it was found.
     pub url: String,
     pub card: Value,
-    /// As it came, for whoever verifies it.
+    /// As received, for verification.
     pub text: String,
 }
 
@@ -76,8 +76,8 @@ impl TypedUrl {
         }
     }
 
-    /// The keys this server publishes. Only for a server that is known to be the one that signs: elsewhere a card says where its
-    /// keys are.
+    /// The keys this server publishes. Only for a server that is known to be the signer: otherwise a card
+    /// names the place of its keys.
     pub async fn fetch_keys(&self, within: Duration) -> Result<String, CallError> {
         let url = self.at([".well-known", "jwks.json"]);
         let fetch = Fetch { most_bytes: Some(MOST_KEY_BYTES), within: Some(within), ..Fetch::get(url.as_str()) };

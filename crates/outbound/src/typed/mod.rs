@@ -18,8 +18,8 @@ const EXPECTED: &str = "an http, https, swp or swps URL with a host";
 const CONNECT_MS: u64 = 5_000;
 const TLS_MS: u64 = 10_000;
 
-/// Whoever types an address means it, whatever it resolves to. Other hosts, which a card may name, have to be public and are
-/// called with TLS.
+/// A typed address is allowed, whichever address it resolves to. Other hosts, which a card may name, have to
+/// be public and are called with TLS.
 #[derive(Clone, Debug)]
 pub struct TypedUrl {
     url: Url,
@@ -28,7 +28,7 @@ pub struct TypedUrl {
     own: Guard,
     /// For every other one.
     others: Guard,
-    /// Calls go to this host alone, whatever the card says.
+    /// Calls go to this host alone, regardless of the card.
     stays_here: bool,
 }
 

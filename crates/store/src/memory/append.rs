@@ -37,7 +37,7 @@ fn make_named(store: &MemoryStore, append: Append, idempotency: Option<&Idempote
     Ok(made)
 }
 
-/// The lock on the task is held throughout: whoever finds it finds all that came with it.
+/// The lock on the task is held throughout: a reader that finds the task finds all of the append.
 fn make(store: &MemoryStore, mut append: Append) -> Result<Appended, StoreError> {
     let lines = store.lines(RecordedWrite::Append(&append));
     let (decision, register) = (append.decision.take(), append.register.take());
@@ -64,7 +64,7 @@ fn refused(refusal: Option<Registered>) -> Option<Appended> {
     refusal.map(|refusal| Appended::TooManyRegistrations { of_tenant: refusal == Registered::TooManyOfTenant })
 }
 
-/// From the first entry on, if that may be told yet.
+/// From the first entry on, if webhooks may receive it yet.
 fn begin_lane(store: &MemoryStore, kept: &mut StoredTask, new: &NewRegistration) -> Appended {
     let mut outbox = locked(&store.outbox);
     outbox.lanes.register(new, 0);
@@ -98,7 +98,7 @@ fn extend(store: &MemoryStore, mut append: Append, follows: u64) -> Result<Appen
     Ok(appended)
 }
 
-/// A log that holds only a message is no task that webhooks could be told of.
+/// A log that holds only a message is not a task for webhooks.
 fn tell(store: &MemoryStore, kept: &mut StoredTask, progress: Progress, at: Option<Timestamp>) -> Appended {
     let mut outbox = locked(&store.outbox);
     if progress.message_only {

@@ -73,7 +73,7 @@ type Conversation = (Caller, AgentName, ContextId);
 
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
-    /// Only of tasks that go on elsewhere.
+    /// Only of tasks at remote agents.
     conversations: Index<Conversation>,
     /// Without the root itself, which has that name.
     below: Index<TaskId>,
@@ -108,7 +108,7 @@ impl Indexes {
         }
     }
 
-    /// The task made last of those by which a conversation goes on elsewhere.
+    /// The newest task by which a conversation continues at a remote agent.
     pub(super) fn last_of_conversation(&self, owner: &Caller, agent: &AgentName, context: &ContextId) -> Option<TaskId> {
         self.conversations.last(&(owner.clone(), agent.clone(), context.clone()))
     }

@@ -24,7 +24,7 @@ pub(super) struct StoredTask {
     pub(super) key: Option<Arc<str>>,
     pub(super) link: Option<Link>,
     pub(super) governed: Option<Box<Governed>>,
-    /// How many webhooks are told of it.
+    /// How many webhooks receive its events.
     pub(super) lanes: u32,
     pub(super) snapshot: Option<TaskSnapshot>,
     /// Entry `n` is at `n - 1`.

@@ -70,7 +70,7 @@ pub(super) fn roots(store: &MemoryStore, trace: TraceId) -> Vec<TaskId> {
     roots.into_iter().map(|(_, root)| root).collect()
 }
 
-/// Looks at every task: it is asked for at a start, when there are none.
+/// Reads every task: it runs at a start, when the store is empty.
 pub(super) fn ledger(store: &MemoryStore, settled_since: Timestamp) -> LedgerSnapshot {
     let shards: Vec<_> = store.shards.iter().map(locked).collect();
     let all = || shards.iter().flat_map(|shard| shard.iter());

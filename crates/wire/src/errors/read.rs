@@ -10,11 +10,11 @@ use tonic::{Code, Status};
 
 use super::{code_name, row_of};
 
-/// More of a peer's message is not passed on.
+/// The most characters of a peer's message that are forwarded.
 const MESSAGE_CHARS: usize = 2_000;
-/// More wrong fields than this are not passed on.
+/// The most wrong fields that are forwarded.
 const VIOLATIONS: usize = 32;
-/// Nobody is asked to wait longer.
+/// The longest retry delay that is forwarded.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Reads the `error` member of a JSON-RPC response.
@@ -89,7 +89,7 @@ pub fn swp(text: &str) -> Option<Error> {
     Some(Error::new(kind, message(Some(text), kind)))
 }
 
-/// The kind behind an HTTP status that came without an error anybody can read.
+/// The kind behind an HTTP status that came without a readable error.
 pub fn of_http_status(status: u16, operation: Operation) -> Option<ErrorKind> {
     Some(match status {
         400 => ErrorKind::InvalidRequest,
@@ -161,7 +161,7 @@ fn of_json_rpc_code(error: &Value, version: Version) -> Option<ErrorKind> {
     }
 }
 
-/// What is said, and when to try again, if that is said too.
+/// The message, and the retry delay if there is one.
 fn waiting(text: &str) -> (&str, Option<Duration>) {
     let said = text.rsplit_once(super::RETRY_AFTER).and_then(|(rest, wait)| Some((rest, wait.strip_suffix(" s")?.parse().ok()?)));
     said.map_or((text, None), |(rest, seconds)| (rest, Some(Duration::from_secs(seconds).min(LONGEST_WAIT))))

@@ -76,7 +76,7 @@ impl Serialize for Tagged<'_> {
     }
 }
 
-/// Ends a part with what nobody here knows of it.
+/// Ends a part with its unknown members.
 pub(crate) fn with_unknown<M: SerializeMap>(mut map: M, part: &Part) -> Result<M::Ok, M::Error> {
     for (name, value) in part.unknown.iter() {
         map.serialize_entry(name, value)?;
@@ -241,7 +241,7 @@ impl From<ReadUntagged> for Part {
     }
 }
 
-/// Which members a part has that say what it is. `null` is none.
+/// The members of a part that say what it is. `null` does not count.
 #[derive(Deserialize)]
 struct ContentNames {
     kind: Option<IgnoredAny>,

@@ -17,7 +17,7 @@ pub enum Shape {
     V0_3Event,
     /// The whole task of the original protocol, bare.
     Original,
-    /// What a stream of 0.3 shows, as the result of a JSON-RPC response nobody asked for.
+    /// An event of a 0.3 stream, as the result of a JSON-RPC response without a request.
     Envelope,
 }
 
@@ -105,7 +105,7 @@ fn kind(told: NotificationBody<'_>) -> Option<Kind> {
     })
 }
 
-/// Tasks and messages go by their own ids, updates have none.
+/// Tasks and messages have their own ids, updates have none.
 fn own_id(told: NotificationBody<'_>) -> Option<&str> {
     match told {
         NotificationBody::Task(shown) => Some(shown.task.id.as_str()),

@@ -30,7 +30,7 @@ macro_rules! sent_messages {
     };
 }
 
-/// Declares what a caller is told, one function for each kind of answer:
+/// Declares the replies, one function for each kind of answer:
 ///
 /// - `payload`: the variant of an answer to a message that is a message.
 /// - `push_configs`: the type of a page of webhooks.

@@ -55,8 +55,8 @@ fn null() -> Value {
     of_kind(Kind::NullValue(NullValue::NullValue.into()))
 }
 
-/// Reads a value with at most so many levels. What lies deeper is null: nobody could read it, and it cannot come from a
-/// request, whose depth is limited at the door.
+/// Reads a value with at most so many levels. Deeper values become null: no reader could read them. They
+/// cannot come from a request, because the door limits its depth.
 struct Levels(usize);
 
 impl<'de> DeserializeSeed<'de> for Levels {

@@ -17,7 +17,7 @@ const JSON: &str = "application/json";
 pub enum Convention {
     Text,
     Json,
-    /// For those who know what they are.
+    /// Opaque octets, for readers that know their form.
     Opaque,
     /// A message or an event of A2A 1.0 in protobuf.
     A2a,

@@ -87,7 +87,7 @@ impl Reporter {
         Some(Report { message: a2a::A2aMessage::Event(event), given })
     }
 
-    /// Keeps what belongs into the result. Whoever gets whole events has it already.
+    /// Keeps the content of the result. A reader of whole events has it already.
     fn note(&mut self, event: &TaskEvent) {
         let TaskEvent::Artifact(chunk) = event else { return };
         if self.whole {
@@ -107,7 +107,8 @@ impl Reporter {
     }
 }
 
-/// What the task made, or what was said last if it made nothing. A failure says its words once, as the reason.
+/// The output of the task, or its last message if it has no output. A failure has its text once, as the
+/// reason.
 fn output(made: Vec<(ArtifactId, Vec<Part>)>, last: &TaskEvent, ok: bool) -> Content {
     let words = match last {
         TaskEvent::Replied(message) => &message.parts[..],
@@ -132,7 +133,7 @@ fn octets(parts: &[Part]) -> usize {
     parts.iter().map(octets).sum()
 }
 
-/// What is said in place of something that fits into no frame.
+/// The report in place of one that is too large for a frame.
 pub fn too_large(what: &str) -> Error {
     Error::new(ErrorKind::TooLarge, format!("{what} does not fit into a frame (swp.max_frame_bytes)"))
 }

@@ -28,7 +28,8 @@ pub enum ReportFault {
     NotUnderstood(Error),
 }
 
-/// Listens to the reports on one task. A peer that speaks no A2A names neither task nor context: its task goes by the id we gave it.
+/// Reads the reports on one task. A peer without A2A names neither task nor context: its task has the id of
+/// the request.
 #[derive(Debug)]
 pub struct ReportReader {
     face: TaskNames,

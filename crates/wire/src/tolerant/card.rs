@@ -17,8 +17,8 @@ pub struct ReadCard {
     pub version: Version,
 }
 
-/// Reads a card that was scanned. An interface that names no version keeps an empty one, and an address is taken as it is:
-/// whoever calls the agent decides about both. A card that mixes versions is read as the newest of them.
+/// Reads a card that was scanned. An interface without a version keeps an empty one, and an address is kept
+/// unchanged: the client decides about both. A card that mixes versions is read as the newest of them.
 pub fn card(text: &str) -> Result<ReadAnswer<ReadCard>, Unreadable> {
     let fault = |reason: &str| MemberFault::new("", reason).within(text);
     let text = text.trim().trim_matches(|one: char| one < ' ' || one == '\u{feff}');
@@ -188,7 +188,8 @@ fn capabilities(members: &mut Map<String, Value>) {
     });
 }
 
-/// Keeps signatures that are none as empty ones. Without them a card whose signatures somebody damaged would pass for unsigned.
+/// Keeps malformed signatures as empty ones. Without them a card with damaged signatures would count as
+/// unsigned.
 fn signatures(members: &mut Map<String, Value>) {
     let Some(signatures) = members.get_mut("signatures") else { return };
     if !signatures.is_array() {
@@ -257,7 +258,7 @@ fn text(members: &mut Map<String, Value>, name: &str) {
     members.insert(name.to_owned(), Value::String(text));
 }
 
-/// A list of strings. A single one is a list of it, and what is none is left out.
+/// A list of strings. A single string is a list of one, and other values are left out.
 fn strings(members: &mut Map<String, Value>, name: &str) {
     let list = match members.remove(name) {
         Some(Value::Array(list)) => list.into_iter().filter(Value::is_string).collect(),

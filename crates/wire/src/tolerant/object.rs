@@ -89,7 +89,7 @@ impl Rewriter {
         self.out.push_str(raw);
     }
 
-    /// Writes what nobody took, as it was spelled, and ends the object.
+    /// Writes the members that no reader took, in their spelling, and ends the object.
     pub(super) fn close_with(&mut self, rest: ObjectMembers<'_>) {
         for (name, value) in rest.0 {
             self.comma();

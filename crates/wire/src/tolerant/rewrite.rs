@@ -101,7 +101,7 @@ impl Rewriter {
         Ok(form)
     }
 
-    /// Writes a task without a wrapper, whatever it came in. A status update is a picture of its task too.
+    /// Writes a task without a wrapper, from any wrapper. A status update is a snapshot of its task too.
     pub(super) fn task_alone(&mut self, raw: &str) -> Result<(), MemberFault> {
         match self.classify(raw)? {
             (EventForm::Task, inner) => self.task(inner, "task"),
@@ -368,7 +368,7 @@ impl Rewriter {
         }
     }
 
-    /// An id that may be missing: it is empty then, and supplied by whoever knows the call.
+    /// An id that may be missing: it is empty then, and the code that knows the call supplies it.
     fn id_or_empty(&mut self, name: &str, raw: Option<&str>, path: &str) -> Result<(), MemberFault> {
         match raw {
             Some(raw) => self.text_member(name, raw, path),

@@ -25,7 +25,7 @@ pub(crate) struct SwpEvents {
     reader: ReportReader,
     waiting: VecDeque<StreamedEvent>,
     silence: Silence,
-    /// Whether the peer tells the whole story again to whoever sends the same task again.
+    /// Whether the peer repeats all events to a client that sends the same task again.
     retells: bool,
     /// Whether the line may have been closed before it got the task.
     reused: bool,
@@ -113,12 +113,13 @@ impl SwpEvents {
         self.limits.retries.max(1)
     }
 
-    /// Whether whoever asks for more after a fault may yet hear it.
+    /// Whether a reader that continues after a fault may yet get events.
     pub(crate) fn goes_on(&self) -> bool {
         self.line.is_none() && !self.ended && self.may_repeat()
     }
 
-    /// Some tries in a row are ours. After those there is one each time somebody asks, who takes the pauses.
+    /// The client makes some tries in a row by itself. After those it makes one for each request of the
+    /// reader, who takes the pauses.
     async fn again(&mut self) -> Result<(), ClientError> {
         loop {
             if self.quiet > 0 && self.tried < self.tries() {

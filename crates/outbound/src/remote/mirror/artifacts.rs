@@ -41,7 +41,7 @@ impl Mirror {
         vec![TaskEvent::Artifact(chunk)]
     }
 
-    /// The artifacts of a picture, as far as they were not passed on.
+    /// The artifacts of a snapshot, as far as they were not forwarded.
     pub(super) fn unseen_artifacts(&self, picture: &Task) -> Vec<TaskEvent> {
         let shown: BTreeSet<&ArtifactId> = picture.artifacts.iter().map(|artifact| &artifact.artifact_id).collect();
         // A picture replaces what was collected from events, also where it gives the artifacts other ids.
@@ -61,7 +61,7 @@ impl Mirror {
         unseen.collect()
     }
 
-    /// As much of an artifact as was not passed on: the rest of it, if it has grown, or all of it.
+    /// The part of an artifact that was not forwarded: the new end, if it has grown, or all of it.
     fn unseen(&self, artifact: &Arc<Artifact>, last_chunk: bool) -> Option<TaskEvent> {
         let whole = || (Arc::clone(artifact), false);
         let (artifact, append) = match self.artifact(&artifact.artifact_id) {

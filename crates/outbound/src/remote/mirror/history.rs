@@ -7,7 +7,7 @@ use chancery_protocol::{Message, Role, Task};
 use super::Mirror;
 
 impl Mirror {
-    /// The agent's messages in a task's history that were not passed on, or with other words, in their order.
+    /// The agent's messages in a task's history that were not forwarded, or with other words, in their order.
     pub(super) fn unheard(&self, picture: &Task) -> Vec<Arc<Message>> {
         // Some frameworks show the conversation of the whole context; messages of earlier tasks name theirs.
         let is_of_task = |message: &Message| message.task_id.as_ref().is_none_or(|task| *task == picture.id);
@@ -34,15 +34,15 @@ impl Mirror {
         picture.history.iter().any(|message| self.said.contains(&message.message_id))
     }
 
-    /// What was passed on as said by the agent.
+    /// The forwarded messages of the agent.
     fn passed_on(&self) -> impl Iterator<Item = &Message> {
         let words = self.seen.history.iter().chain(self.seen.status.message.iter());
         words.map(|message| &**message).filter(|message| message.role == Role::Agent)
     }
 }
 
-/// Takes out a message with the same words. Some frameworks give a message another id each time they show it; each message that
-/// was passed on stands for one of the history.
+/// Removes a message with the same words. Some frameworks give a message another id each time they show it;
+/// each forwarded message stands for one of the history.
 fn take_equal(unmatched: &mut Vec<&Message>, message: &Message) -> bool {
     let place = unmatched.iter().position(|known| known.parts == message.parts);
     place.map(|place| unmatched.swap_remove(place)).is_some()

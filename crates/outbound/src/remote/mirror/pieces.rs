@@ -9,7 +9,7 @@ use super::{Mirror, Strange, as_progress, join_texts};
 /// The pieces of one message that came one after the other.
 #[derive(Debug)]
 pub(super) struct MessagePieces {
-    /// The piece that was passed on last. It stands for the message until the whole is passed on.
+    /// The chunk that was forwarded last. It stands for the message until the whole is forwarded.
     last: Arc<Message>,
     /// The parts of all pieces.
     parts: Vec<Part>,
@@ -17,8 +17,8 @@ pub(super) struct MessagePieces {
 }
 
 impl Mirror {
-    /// A message event of a task that goes on. Pieces are passed on as they come; the whole follows before other words, or with
-    /// [`Self::whole_at_the_end`].
+    /// A message event of an open task. Chunks are forwarded as they arrive; the whole follows before other
+    /// words, or with [`Self::whole_at_the_end`].
     pub(in super::super) fn progress(&mut self, message: Arc<Message>) -> Result<Vec<TaskEvent>, Strange> {
         let mut news = self.whole_before(&message);
         match &mut self.pieces {

@@ -120,7 +120,7 @@ impl Letters {
         }
     }
 
-    /// Answers whether it was for whoever says it to say.
+    /// Returns whether the caller still held the letter.
     pub(super) fn settle(&mut self, step: ReplayStep) -> bool {
         let Some(dead) = self.dead.get_mut(&step.letter).filter(|dead| dead.epoch == step.epoch) else { return false };
         if step.taken {

@@ -83,7 +83,8 @@ struct Skill {
     output_modes: Vec<String>,
 }
 
-/// The address for callers who post `tasks/send`: the oldest JSON-RPC interface there is, else whatever comes first.
+/// The address for callers that post `tasks/send`: the oldest JSON-RPC interface, or else the first
+/// interface.
 fn address(card: &AgentCard) -> &str {
     let interfaces = &card.supported_interfaces;
     let json_rpc = |version: &str| {

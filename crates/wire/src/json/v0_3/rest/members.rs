@@ -22,7 +22,7 @@ fn unset() -> ProtoState {
     ProtoState(TaskState::Unspecified)
 }
 
-/// The proto has no references to other tasks, so whatever stands there is not one.
+/// The proto has no references to other tasks, so a value there is not one.
 #[derive(Default, Deserialize)]
 struct NoReferences(#[allow(dead_code)] IgnoredAny);
 
