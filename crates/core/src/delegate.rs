@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use chancery_protocol::{
-    AgentName, Binding, CallContext, Caller, CallerStanding, Error, ErrorKind, Message, Reply, Request, SendConfiguration,
-    SendMessage, Sent, Timestamp, Version,
+    AgentName, CallContext, Caller, CallerStanding, Error, ErrorKind, Message, Reply, Request, SendMessage, Sent, Timestamp,
 };
 use chancery_rules::budget::Caps;
 use chancery_rules::lineage::{AgentNaming, TaskContext};
@@ -176,8 +175,8 @@ impl Delegation {
 
     /// Sends a message to another agent of this node and waits for its answer.
     pub async fn call(&self, agent: &str, message: Message) -> Result<Sent, Error> {
-        let request = Request::SendMessage(send(message));
-        match self.plane()?.call(&self.call_context(agent), request).await? {
+        let request = Request::SendMessage(SendMessage::new(message));
+        match self.chancery()?.call(&self.call_context(agent), request).await? {
             Answer::Reply(Reply::Sent(sent)) => Ok(sent),
             _ => Err(Error::new(ErrorKind::Internal, "a message was answered with something else")),
         }
@@ -185,47 +184,29 @@ impl Delegation {
 
     /// Sends a message to another agent of this node and watches it work.
     pub async fn stream(&self, agent: &str, message: Message) -> Result<Subscription, Error> {
-        let request = Request::StreamMessage(send(message));
-        match self.plane()?.call(&self.call_context(agent), request).await? {
+        let request = Request::StreamMessage(SendMessage::new(message));
+        match self.chancery()?.call(&self.call_context(agent), request).await? {
             Answer::Stream(subscription) => Ok(*subscription),
             _ => Err(Error::new(ErrorKind::Internal, "a stream was answered with something else")),
         }
     }
 
-    fn plane(&self) -> Result<Chancery, Error> {
+    /// Returns the control plane of the node that runs the task, unless the node has ended.
+    pub fn chancery(&self) -> Result<Chancery, Error> {
         let gone = || Error::new(ErrorKind::Unavailable, "the node is shutting down");
         self.0.plane.upgrade().map(Chancery).ok_or_else(gone)
     }
 
-    fn call_context(&self, agent: &str) -> CallContext {
+    /// Makes the context of a call to another agent of this node, for this task. [`Chancery::call`] takes it.
+    pub fn call_context(&self, agent: &str) -> CallContext {
         let record = &self.0.record;
+        let caller = Caller { tenant: Arc::clone(&record.owner.tenant), name: format!("agent:{}", record.agent).into() };
+        let trace = self.0.node.as_ref().map_or(chancery_protocol::TraceId(0), |node| node.kinship.trace);
         CallContext {
-            version: Version::V1_0,
-            wrapped: false,
-            binding: Binding::JsonRpc,
-            caller: Caller { tenant: Arc::clone(&record.owner.tenant), name: format!("agent:{}", record.agent).into() },
             standing: Arc::new(CallerStanding { agent: Some(record.agent.clone()), ..CallerStanding::default() }),
             agent: Some(AgentName::from(agent)),
-            extensions: Vec::new(),
-            idempotency_key: None,
-            last_event_id: None,
-            trace: self.0.node.as_ref().map_or(chancery_protocol::TraceId(0), |node| node.kinship.trace),
-            span: None,
-            tracestate: None,
-            hop_token: None,
             within: Some(record.id.clone()),
-            via: None,
+            ..CallContext::new(caller, trace)
         }
-    }
-}
-
-fn send(message: Message) -> SendMessage {
-    SendMessage {
-        tenant: None,
-        message: Arc::new(message),
-        configuration: SendConfiguration::default(),
-        metadata: None,
-        client_task_id: None,
-        unknown: Default::default(),
     }
 }

@@ -112,6 +112,29 @@ pub struct CallContext {
 }
 
 impl CallContext {
+    /// A call of A2A 1.0 over JSON-RPC to the agent at the root, by a caller who proved nothing.
+    pub fn new(caller: Caller, trace: TraceId) -> Self {
+        Self {
+            version: Version::V1_0,
+            wrapped: false,
+            binding: Binding::JsonRpc,
+            caller,
+            standing: Arc::default(),
+            agent: None,
+            extensions: Vec::new(),
+            idempotency_key: None,
+            last_event_id: None,
+            trace,
+            span: None,
+            tracestate: None,
+            hop_token: None,
+            within: None,
+            via: None,
+        }
+    }
+}
+
+impl CallContext {
     /// The dialect its answer is written in, and that of the task it makes.
     pub fn dialect(&self) -> Dialect {
         match (self.version, self.wrapped) {

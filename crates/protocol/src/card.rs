@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::lenient::{non_empty, null_default};
-use crate::{Metadata, SecurityRequirement, SecurityScheme};
+use crate::{Binding, Metadata, SecurityRequirement, SecurityScheme, Version};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -50,6 +50,29 @@ pub struct AgentInterface {
     pub protocol_version: String,
 }
 
+impl AgentInterface {
+    /// An address for calls of one version over one binding, without a tenant.
+    pub fn new(url: impl Into<String>, binding: Binding, version: Version) -> Self {
+        let (protocol_binding, protocol_version) = (binding.as_str().to_owned(), version.as_str().to_owned());
+        Self { url: url.into(), protocol_binding, tenant: None, protocol_version }
+    }
+}
+
+impl AgentCard {
+    /// Sets the version of the agent.
+    #[must_use]
+    pub fn with_version(self, version: impl Into<String>) -> Self {
+        Self { version: version.into(), ..self }
+    }
+
+    /// Adds a skill.
+    #[must_use]
+    pub fn with_skill(mut self, skill: AgentSkill) -> Self {
+        self.skills.push(skill);
+        self
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentProvider {
     pub url: String,
@@ -82,6 +105,25 @@ pub struct AgentExtension {
     pub params: Option<Metadata>,
 }
 
+impl AgentExtension {
+    /// An extension that callers may use and need not.
+    pub fn new(uri: impl Into<String>, description: impl Into<String>) -> Self {
+        Self { uri: uri.into(), description: description.into(), required: false, params: None }
+    }
+
+    /// The same extension, for callers that have to use it.
+    #[must_use]
+    pub fn mandatory(self) -> Self {
+        Self { required: true, ..self }
+    }
+
+    /// Sets the parameters of the extension.
+    #[must_use]
+    pub fn with_params(self, params: Metadata) -> Self {
+        Self { params: Some(params), ..self }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentSkill {
@@ -100,6 +142,43 @@ pub struct AgentSkill {
     pub security_requirements: Vec<SecurityRequirement>,
 }
 
+impl AgentSkill {
+    /// A skill with the media types of its agent. Its name is its id until [`AgentSkill::named`] sets another one.
+    pub fn new(id: impl Into<String>, description: impl Into<String>) -> Self {
+        let id = id.into();
+        Self {
+            name: id.clone(),
+            id,
+            description: description.into(),
+            tags: Vec::new(),
+            examples: Vec::new(),
+            input_modes: Vec::new(),
+            output_modes: Vec::new(),
+            security_requirements: Vec::new(),
+        }
+    }
+
+    /// Sets the name that people read.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// Adds a tag that callers search by.
+    #[must_use]
+    pub fn tagged(mut self, tag: impl Into<String>) -> Self {
+        self.tags.push(tag.into());
+        self
+    }
+
+    /// Adds an example of a message to the skill.
+    #[must_use]
+    pub fn with_example(mut self, example: impl Into<String>) -> Self {
+        self.examples.push(example.into());
+        self
+    }
+}
+
 /// A detached JWS over the card.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentCardSignature {
@@ -107,4 +186,27 @@ pub struct AgentCardSignature {
     pub signature: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<Metadata>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn constructors_of_a_card_s_members_write_the_1_0_form() {
+        let skill = AgentSkill::new("greet", "Greets you.").named("Greeting").tagged("polite").with_example("Ada");
+        let written = json!({
+            "id": "greet", "name": "Greeting", "description": "Greets you.", "tags": ["polite"], "examples": ["Ada"],
+        });
+        assert_eq!(serde_json::to_value(skill).unwrap(), written);
+        let interface = AgentInterface::new("https://a.example", Binding::Rest, Version::V1_0);
+        let written = json!({ "url": "https://a.example", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0" });
+        assert_eq!(serde_json::to_value(interface).unwrap(), written);
+        let params = serde_json::from_value(json!({ "a": 1 })).unwrap();
+        let extension = AgentExtension::new("urn:x", "Does x").mandatory().with_params(params);
+        let written = json!({ "uri": "urn:x", "description": "Does x", "required": true, "params": { "a": 1 } });
+        assert_eq!(serde_json::to_value(extension).unwrap(), written);
+    }
 }

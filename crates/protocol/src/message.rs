@@ -122,8 +122,33 @@ impl Part {
         Self::new(PartContent::Text(text.into()))
     }
 
+    /// A part of structured data.
     pub fn data(value: &serde_json::Value) -> Self {
         Self::new(PartContent::Data(Json::from_value(value)))
+    }
+
+    /// A part of bytes. [`Part::of_media_type`] says how to read them.
+    pub fn raw(bytes: impl Into<Bytes>) -> Self {
+        Self::new(PartContent::Raw(bytes.into()))
+    }
+
+    /// A part whose content is at a URL.
+    pub fn url(url: impl Into<String>) -> Self {
+        Self::new(PartContent::Url(url.into()))
+    }
+
+    /// Sets the file name of the part.
+    #[must_use]
+    pub fn named(mut self, filename: impl Into<String>) -> Self {
+        self.filename = Some(filename.into());
+        self
+    }
+
+    /// Sets the media type of the part.
+    #[must_use]
+    pub fn of_media_type(mut self, media_type: impl Into<String>) -> Self {
+        self.media_type = Some(media_type.into());
+        self
     }
 
     pub fn as_text(&self) -> Option<&str> {
@@ -208,6 +233,16 @@ mod tests {
         assert!(part(r#"{"text":"a","url":"b"}"#).is_err());
         assert!(part("{}").is_err());
         assert!(part(r#"{"text":null}"#).is_err());
+    }
+
+    #[test]
+    fn bytes_and_links_are_made_with_their_name_and_media_type() {
+        let raw = Part::raw(&b"\xfb\xff"[..]).named("a.bin").of_media_type("application/octet-stream");
+        let written = r#"{"raw":"+/8=","filename":"a.bin","mediaType":"application/octet-stream"}"#;
+        assert_eq!(serde_json::to_string(&raw).unwrap(), written);
+        assert_eq!(part(written).unwrap(), raw);
+        let url = Part::url("https://example.org/a").named("a");
+        assert_eq!(part(r#"{"url":"https://example.org/a","filename":"a"}"#).unwrap(), url);
     }
 
     #[test]

@@ -113,6 +113,18 @@ open_object! {
 }
 
 impl SendMessage {
+    /// A request to send a message, without any options.
+    pub fn new(message: Message) -> Self {
+        Self {
+            tenant: None,
+            message: Arc::new(message),
+            configuration: SendConfiguration::default(),
+            metadata: None,
+            client_task_id: None,
+            unknown: Default::default(),
+        }
+    }
+
     /// The skill the message asks for: `skill` in its metadata, where clients of the ADR's crate have it too.
     pub fn skill(&self) -> Option<String> {
         let text = |value: serde_json::Value| value.as_str().map(str::to_owned);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_core::{Agent, Agents, Chancery, ChanceryParts, Dedupe, RetentionConfig, Rulebook, Store, TaskLimits, TaskRunner};
-use chancery_protocol::{AgentCard, Binding, CallContext, Caller, Timestamp, TraceId, Version};
+use chancery_protocol::{AgentCard, CallContext, Caller, Timestamp, TraceId};
 
 use crate::{ManualClock, PlainSeal};
 
@@ -32,21 +32,5 @@ pub fn plane(store: Arc<dyn Store>, runner: impl TaskRunner, limits: TaskLimits)
 
 /// A 1.0 call over JSON-RPC.
 pub fn call_context() -> CallContext {
-    CallContext {
-        version: Version::V1_0,
-        wrapped: false,
-        binding: Binding::JsonRpc,
-        caller: Caller::new("tenant", "caller"),
-        standing: Arc::default(),
-        agent: None,
-        extensions: Vec::new(),
-        idempotency_key: None,
-        last_event_id: None,
-        trace: TraceId(1),
-        span: None,
-        tracestate: None,
-        hop_token: None,
-        within: None,
-        via: None,
-    }
+    CallContext::new(Caller::new("tenant", "caller"), TraceId(1))
 }

@@ -9,25 +9,12 @@ use crate::config::CardBinding;
 /// those of the node that serves it.
 pub fn new_card(name: impl Into<String>, description: impl Into<String>) -> AgentCard {
     let (name, description) = (name.into(), description.into());
-    let skill = AgentSkill {
-        id: "default".to_owned(),
-        name: name.clone(),
-        description: description.clone(),
-        tags: vec!["general".to_owned()],
-        examples: Vec::new(),
-        input_modes: Vec::new(),
-        output_modes: Vec::new(),
-        security_requirements: Vec::new(),
-    };
+    let skill = AgentSkill::new("default", description.clone()).named(name.clone()).tagged("general");
     AgentCard {
         name,
         description,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        capabilities: AgentCapabilities {
-            streaming: Some(true),
-            push_notifications: Some(false),
-            ..AgentCapabilities::default()
-        },
+        capabilities: AgentCapabilities { streaming: Some(true), ..AgentCapabilities::default() },
         default_input_modes: vec!["text/plain".to_owned()],
         default_output_modes: vec!["text/plain".to_owned()],
         skills: vec![skill],

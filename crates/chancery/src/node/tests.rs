@@ -40,7 +40,7 @@ async fn cards_name_the_addresses_their_agents_answer_at() {
         let extension = mounted.capabilities.extensions.pop();
         assert!(extension.is_some_and(|extension| extension.uri.ends_with(added)), "{added}");
     }
-    assert_eq!(mounted.capabilities.push_notifications.replace(false), Some(true));
+    assert_eq!(mounted.capabilities.push_notifications.take(), Some(true));
     let declared = mounted.capabilities.extensions.pop();
     assert_eq!(declared.map(|extension| extension.uri).as_deref(), Some(chancery_core::GOVERNANCE_EXTENSION));
     assert_eq!(mounted, own, "what the author wrote stays");
