@@ -15,20 +15,28 @@ use crate::data_folder::{DataFolder, FolderError};
 
 const FILE: &str = "agents.json";
 
+/// Why the list of added agents cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentRegistryError {
+    /// The data folder cannot be read or written.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// `agents.json` cannot be parsed.
     #[error("agents.json of the data folder is damaged: {0}")]
     Damaged(String),
+    /// The record of an agent has a fault.
     #[error("{0}")]
     Faulty(String),
+    /// Another agent has the name.
     #[error("there is an agent {0} already")]
     Taken(String),
+    /// No agent has the name.
     #[error("there is no agent {0}")]
     Unknown(String),
+    /// The config file or the command line has the agent, so only they can remove it.
     #[error("{0} is in the config file, or on the command line of the node, and has to be taken out there")]
     Configured(String),
+    /// The node has no data folder to write to.
     #[error("agents cannot be added to a node without a data folder; list them in its config")]
     NoFolder,
 }
@@ -37,22 +45,29 @@ pub enum AgentRegistryError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRecord {
+    /// The name in `/agents/NAME`.
     pub name: String,
     /// One, or several that are the same.
     pub urls: Vec<String>,
+    /// How the agent's card has to be signed.
     #[serde(default)]
     pub verify: CardVerification,
+    /// The id of the key that has to sign the card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<AgentId>,
     /// On the machine of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card_keys: Option<PathBuf>,
+    /// What this node sends to authenticate itself.
     #[serde(default)]
     pub credentials: RemoteCredentials,
+    /// Replaces the name on the card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Replaces the description on the card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Whether calls wait for an operator after the card changed.
     #[serde(default = "unless_told")]
     pub pin: bool,
     /// How it is called, where its card is not to decide.
@@ -194,6 +209,7 @@ impl AgentRegistry {
         self.lock().agents.clone()
     }
 
+    /// Returns whether an added agent has the name.
     pub fn has(&self, name: &str) -> bool {
         self.lock().agents.iter().any(|record| record.name == name)
     }
@@ -210,6 +226,7 @@ impl AgentRegistry {
         }
     }
 
+    /// Adds an agent, durably.
     pub fn add(&self, record: AgentRecord) -> Result<(), AgentRegistryError> {
         self.check(&record)?;
         self.change(|file| {

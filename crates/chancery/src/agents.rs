@@ -30,8 +30,10 @@ pub enum BuiltIn {
 }
 
 impl BuiltIn {
+    /// Every built-in agent.
     pub const ALL: [Self; 3] = [Self::Echo, Self::Conformance, Self::Recall];
 
+    /// Returns the word that config and command line use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Echo => "echo",
@@ -40,6 +42,7 @@ impl BuiltIn {
         }
     }
 
+    /// Returns the card of the agent.
     pub fn card(self) -> AgentCard {
         match self {
             Self::Echo => echo::card(),
@@ -48,6 +51,7 @@ impl BuiltIn {
         }
     }
 
+    /// Makes the runner of the agent.
     pub fn runner(self) -> Arc<dyn TaskRunner> {
         match self {
             Self::Echo => Arc::new(Echo::default()),

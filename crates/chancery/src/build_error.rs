@@ -11,56 +11,97 @@ use crate::config::TlsFileError;
 use crate::data_folder::FolderError;
 use crate::key_registry::KeyRegistryError;
 
+/// Why a node cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
+    /// The node was given no agent.
     #[error("a node needs at least one agent")]
     NoAgent,
+    /// Two agents have the name, or it has other characters.
     #[error("the agent name {0:?} is taken, or is not made of a-z, 0-9, - and _")]
     AgentName(String),
+    /// The first agent answers at the root, and was given as a hidden one.
     #[error("the first agent answers at the root, so {0} cannot be hidden")]
     Hidden(String),
+    /// The public URL cannot be used.
     #[error("the public URL {url:?} {fault}")]
-    PublicUrl { url: String, fault: String },
+    PublicUrl {
+        /// The URL as it was given.
+        url: String,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// The data folder cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// The node's keys cannot be read.
     #[error(transparent)]
     Keys(#[from] KeyRegistryError),
+    /// The callers cannot be read.
     #[error(transparent)]
     Callers(#[from] CallerRegistryError),
+    /// The added agents cannot be read.
     #[error(transparent)]
     Agents(#[from] AgentRegistryError),
+    /// Credentials of the config cannot be used.
     #[error("{0}")]
     Credentials(String),
+    /// An agent cannot be served.
     #[error("agents.{name}: {fault}")]
-    Agent { name: String, fault: String },
+    Agent {
+        /// The name of the agent.
+        name: String,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// Hosts or tenants of agents contradict each other.
     #[error("agents: {0}")]
     Signs(String),
+    /// A card cannot be rendered or signed.
     #[error("the card of an agent: {0}")]
     Card(#[from] CardFault),
+    /// A file of the `[tls]` section cannot be read.
     #[error(transparent)]
     TlsFile(#[from] TlsFileError),
+    /// The certificate or its key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The config asks for something that needs a Cargo feature this build does not have.
     #[error("{key}: needs the feature `{feature}`, which this build does not have")]
-    Feature { key: String, feature: &'static str },
+    Feature {
+        /// The key of the config.
+        key: String,
+        /// The Cargo feature.
+        feature: &'static str,
+    },
+    /// Rules of the policy have faults, one text for each.
     #[error("policy.rules: {}", .0.join("; "))]
     Rules(Vec<String>),
+    /// The `[outbound]` section cannot be used.
     #[error("outbound: {0}")]
     Outbound(String),
+    /// The `[push]` section cannot be used.
     #[error("push: {0}")]
     Push(String),
+    /// A key cannot be made.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The store cannot be opened or read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The store of large parts cannot be used.
     #[error(transparent)]
     Artifacts(#[from] crate::part_store::PartStoreError),
+    /// The node's memory cannot be opened.
     #[error(transparent)]
     Memory(#[from] crate::memory::MemoryBuildError),
+    /// A reload would remove the last caller, and open the node to everybody.
     #[error("without callers the node would accept every client; restart a node with callers to remove all of them")]
     WouldOpen,
+    /// The config file cannot be watched.
     #[error("the folder of the config file cannot be watched: {0}")]
     Watch(String),
+    /// The tasks of the last run cannot be recovered.
     #[error("the tasks of the last run could not be taken up: {0}")]
     Recovery(chancery_protocol::Error),
 }

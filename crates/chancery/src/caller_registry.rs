@@ -14,22 +14,31 @@ use crate::data_folder::{DataFolder, FolderError};
 
 const FILE: &str = "callers.json";
 
+/// Why the list of added callers cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallerRegistryError {
+    /// The data folder cannot be read or written.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// `callers.json` cannot be parsed.
     #[error("callers.json of the data folder is damaged: {0}")]
     Damaged(String),
+    /// Records of callers have faults.
     #[error("{}", list(.0))]
     Faulty(Vec<CallerFault>),
+    /// Another caller has the name.
     #[error("there is a caller {0} already; give it a new key with `chancery callers rotate`")]
     Taken(String),
+    /// No caller has the name.
     #[error("there is no caller {0}")]
     Unknown(String),
+    /// The config file has the caller, so only it can change the caller.
     #[error("{0} is in the config file and has to be changed there")]
     Configured(String),
+    /// The node has no data folder to write to.
     #[error("callers cannot be added to a node without a data folder; list them in its config")]
     NoFolder,
+    /// The key of the caller cannot be rotated.
     #[error(transparent)]
     Rotate(#[from] RotateError),
 }
@@ -73,6 +82,7 @@ impl CallerLists {
 }
 
 impl CallerRegistry {
+    /// Reads the added callers of the folder, behind the configured ones.
     pub fn open(folder: Option<Arc<DataFolder>>, configured: Vec<CallerRecord>) -> Result<Self, CallerRegistryError> {
         let kept = folder.as_ref().map(|folder| folder.read(FILE)).transpose()?.flatten();
         let File { callers: added } = match kept {
@@ -104,6 +114,7 @@ impl CallerRegistry {
         self.changes.subscribe()
     }
 
+    /// Returns whether there are no callers.
     pub fn is_empty(&self) -> bool {
         self.live.load().is_empty()
     }

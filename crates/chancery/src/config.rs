@@ -5,13 +5,13 @@ mod agreement;
 mod call_settings;
 mod caller;
 mod card;
-mod changed_keys;
+pub(crate) mod changed_keys;
 mod component_keys;
 mod effect;
 mod fault;
 mod fields;
 mod file;
-mod from_rvagent;
+pub(crate) mod from_rvagent;
 mod governance;
 mod issuer;
 mod keys;
@@ -26,30 +26,33 @@ mod public_url;
 mod push;
 mod renamed_keys;
 mod routing;
-mod schema;
+pub(crate) mod schema;
 mod section;
 mod shape;
 mod swp;
-mod template;
+pub(crate) mod template;
 mod tls;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use chancery_core::{Dedupe, RetentionConfig, TaskLimits};
-use chancery_evidence::record::EvidenceConfig;
-use chancery_identity::credentials::Issuer;
-use chancery_inbound::InboundLimits;
-use chancery_memory::{ArtifactsConfig, MemoryConfig};
-use chancery_outbound::client::ClientLimits;
-use chancery_outbound::discovery::DiscoveryConfig;
-use chancery_outbound::remote::FollowLimits;
-use chancery_outbound::{GuardConfig, JwksLimits};
+pub use chancery_core::notify::NotifyConfig;
+pub use chancery_core::{Dedupe, RetentionConfig, TaskLimits};
+pub use chancery_evidence::record::EvidenceConfig;
+pub use chancery_identity::credentials::Issuer;
+pub use chancery_inbound::{ClientCertificates, Headerless, InboundLimits, SwpRules};
+pub use chancery_memory::{ArtifactsConfig, IssuerKey, MemoryConfig};
+pub use chancery_outbound::client::ClientLimits;
+pub use chancery_outbound::discovery::{CardVerification, DiscoveryConfig};
+pub use chancery_outbound::push::{CourierConfig, OriginRules};
+pub use chancery_outbound::remote::{AgentSettings, FollowLimits, LineageSetting, StreamMode};
+pub use chancery_outbound::{GuardConfig, JwksLimits};
 use chancery_protocol::AgentId;
-use chancery_rules::health::HealthConfig;
-use chancery_rules::routing::RoutingConfig;
-use chancery_store::{SqliteOptions, Synchronous};
-use chancery_wire::JsonLimits;
+pub use chancery_rules::health::HealthConfig;
+pub use chancery_rules::routing::RoutingConfig;
+pub use chancery_store::{SqliteOptions, Synchronous};
+pub use chancery_wire::JsonLimits;
+pub use chancery_wire::swp::codec::SwpLimits;
 use serde::Deserialize;
 
 pub(crate) use self::agent::is_name as is_agent_name;
@@ -58,14 +61,12 @@ pub(crate) use self::agreement::{unknown_agents, unknown_revisits};
 pub use self::call_settings::{BindingSetting, CallSettings};
 pub use self::caller::CallerConfig;
 pub use self::card::{CardBinding, CardConfig};
-pub use self::changed_keys::every_key;
 use self::effect::declare_section;
 pub use self::effect::{ChangedKey, TakesEffect};
 pub use self::fault::{ConfigError, ConfigFault};
 pub use self::file::ConfigFile;
 #[cfg(feature = "cli")]
 pub(crate) use self::file::digest;
-pub use self::from_rvagent::{TakenOver, from_rvagent};
 pub use self::governance::{GovernanceConfig, PriceConfig};
 pub use self::keys::{KeySource, KeySourceError, KeysConfig};
 pub use self::names::{HostName, NodeHost, TenantName};
@@ -75,10 +76,8 @@ pub use self::places::Places;
 pub use self::public_url::PublicUrl;
 pub(crate) use self::push::origin as push_origin;
 pub use self::push::{PushOffer, PushSection};
-pub use self::schema::schema;
 use self::section::Section;
 pub use self::swp::{SwpConfig, SwpDoor, SwpUrl};
-pub use self::template::{SCHEMA_FILE, template};
 pub use self::tls::{TlsConfig, TlsFileError};
 use crate::agents::BuiltIn;
 
@@ -86,6 +85,7 @@ use crate::agents::BuiltIn;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeConfig {
+    /// The address that `chancery serve` listens at.
     pub listen: SocketAddr,
     /// What cards and links say; the address we listen at, if nothing else is said.
     pub public_url: Option<PublicUrl>,
@@ -93,6 +93,7 @@ pub struct NodeConfig {
     pub hosts: Vec<NodeHost>,
     /// The folder of the database, the keys and the admin token.
     pub data: Option<PathBuf>,
+    /// Whether a message that is sent again gets the task of the first one.
     pub dedupe: Dedupe,
 }
 
@@ -108,8 +109,11 @@ impl Default for NodeConfig {
 /// The `[limits]` section: every component's limits under one roof.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LimitsConfig {
+    /// The limits on tasks.
     pub tasks: TaskLimits,
+    /// The limits on connections and requests.
     pub inbound: InboundLimits,
+    /// The limits on JSON text.
     pub json: JsonLimits,
 }
 
@@ -160,16 +164,24 @@ impl Default for IdentityConfig {
 /// The `[peers]` section: the limits on calls to other agents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PeersConfig {
+    /// The limits of one call.
     pub client: ClientLimits,
+    /// The limits on following a task.
     pub follow: FollowLimits,
 }
 
+/// Every setting of a node. `Config::default()` is the config of an empty file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
+    /// The `[node]` section.
     pub node: NodeConfig,
+    /// The `[limits]` section.
     pub limits: LimitsConfig,
+    /// The `[retention]` section.
     pub retention: RetentionConfig,
+    /// The `[card]` section.
     pub card: CardConfig,
+    /// The `[store]` section.
     pub store: StoreConfig,
     /// What is recorded of what is seen and decided.
     pub evidence: EvidenceConfig,
@@ -179,16 +191,21 @@ pub struct Config {
     pub callers: Vec<CallerConfig>,
     /// Whose tokens are accepted.
     pub issuers: Vec<Issuer>,
+    /// The `[identity]` section.
     pub identity: IdentityConfig,
     /// How long keys of issuers are kept, and how often they are fetched.
     pub jwks: JwksLimits,
+    /// The `[keys]` section.
     pub keys: KeysConfig,
+    /// The `[tls]` section.
     pub tls: TlsConfig,
     /// The slim binary wire.
     pub swp: SwpConfig,
     /// What may be called, and the limits on it.
     pub outbound: GuardConfig,
+    /// The `[discovery]` section.
     pub discovery: DiscoveryConfig,
+    /// The `[peers]` section.
     pub peers: PeersConfig,
     /// Which peer gets a task.
     pub routing: RoutingConfig,
@@ -235,6 +252,7 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Reads and checks a config file.
     pub fn load(file: &Path) -> Result<Self, ConfigError> {
         ConfigFile::read(file).map(|read| read.config)
     }

@@ -10,20 +10,34 @@ use chancery_identity::{KeyError, SealKey};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
+/// Why a data folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
+    /// A file cannot be read or written.
     #[error("{what} {path}: {source}", path = path.display())]
     Io {
+        /// What was tried.
         what: &'static str,
+        /// The path of the file.
         path: PathBuf,
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
+    /// Another node uses the folder.
     #[error("the data folder {path} is in use by another running node{by}; --data takes another", path = path.display())]
-    InUse { path: PathBuf, by: String },
+    InUse {
+        /// The path of the folder.
+        path: PathBuf,
+        /// Which process that is, where it is known.
+        by: String,
+    },
+    /// A key file is damaged.
     #[error("{path} is damaged: {source}", path = path.display())]
     Key {
+        /// The path of the file.
         path: PathBuf,
+        /// What is wrong with the key.
         #[source]
         source: KeyError,
     },
@@ -32,7 +46,9 @@ pub enum FolderError {
 /// Where a running node answers, for commands on the same machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
+    /// The URL of the node.
     pub url: String,
+    /// Its process id.
     pub pid: u32,
     /// The certificate it shows, if it speaks TLS: whoever can read this folder need not ask anybody else about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,10 +103,12 @@ impl DataFolder {
         }
     }
 
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Returns the path of the database.
     pub fn database(&self) -> PathBuf {
         self.path.join("chancery.db")
     }
@@ -123,11 +141,13 @@ impl DataFolder {
         Ok(String::from_utf8_lossy(&kept).trim().into())
     }
 
+    /// Returns the path of the operator's token in a folder.
     pub fn admin_token_file(folder: &Path) -> PathBuf {
         folder.join("admin.token")
     }
 
     /// Writes down where this node answers, until the returned value is dropped.
+    #[doc(hidden)]
     pub fn announce(&self, whereabouts: &Whereabouts) -> Result<Announced, FolderError> {
         let announced = Announced(whereabouts_file(&self.path));
         announced.change(whereabouts)?;
@@ -135,6 +155,7 @@ impl DataFolder {
     }
 
     /// What the last node in this folder wrote down. It may have ended without clearing up.
+    #[doc(hidden)]
     pub fn whereabouts(folder: &Path) -> Option<Whereabouts> {
         serde_json::from_slice(&std::fs::read(whereabouts_file(folder)).ok()?).ok()
     }

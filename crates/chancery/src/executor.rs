@@ -1,159 +1,142 @@
-//! One way to have a task done, wherever its agent runs.
+//! Has a task done by an agent of a node, from inside the program that runs the node.
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use chancery_core::{
-    Agent, Agents, Answer, Chancery, ChanceryParts, RetentionConfig, Rulebook, SystemClock, TaskLimits, TaskRunner,
-};
-use chancery_identity::SealKey;
+use chancery_core::{Answer, Chancery, Delegation, Subscription};
 use chancery_protocol::{
-    AgentCard, Artifact, Binding, CallContext, Caller, Error, ErrorKind, Message, Metadata, Reply, Request, SendConfiguration,
-    SendMessage, Sent, Task, TaskState, TraceId, Version,
+    AgentName, Artifact, CallContext, Caller, CancelTask, Error, ErrorKind, Message, Metadata, Reply, Request, SendMessage, Sent,
+    Task, TaskId, TaskState, TaskStatus, TraceId,
 };
-use chancery_store::MemoryStore;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use crate::agent_registry::AgentRegistry;
-use crate::build_error::BuildError;
-use crate::config::{AgentConfig, Config};
-use crate::gateway::{InCode, Remote, RemoteParts};
-use crate::seal::KeySeal;
+use crate::node::Node;
 
-/// An agent elsewhere, by its URL.
-pub struct RemotePeer(Arc<dyn TaskRunner>);
-
-impl fmt::Debug for RemotePeer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Peer")
-    }
+/// Gives tasks to one agent of a node, wherever that agent runs. [`Node::executor`] makes one.
+///
+/// Every task passes the rules of the node, is recorded in its store and has a place in a tree of tasks. So budgets,
+/// policies, `chancery tree` and `chancery explain` cover it.
+#[derive(Clone, Debug)]
+pub struct Executor {
+    chancery: Chancery,
+    context: CallContext,
 }
 
-impl RemotePeer {
-    /// Nothing is asked of it yet: its card is fetched with the first task. What may be called, and the limits on it, is as in
-    /// a node's config; the URL itself is allowed by being given.
-    pub fn new(url: impl Into<String>, config: &Config) -> Result<Self, BuildError> {
-        let remote_parts = RemoteParts {
-            config: Arc::new(config.clone()),
-            // It has no address of its own that others could call back.
-            public_url: url::Url::parse("http://localhost.invalid/").map_err(|_| BuildError::NoAgent)?,
-            swp_url: None,
-            clock: Arc::new(SystemClock),
-            agent_registry: Arc::new(AgentRegistry::open(None)?),
-            knows_callers: false,
-            in_code: InCode::default(),
-            known_names: std::collections::BTreeSet::new(),
-        };
-        let fault = |fault| BuildError::Agent { name: "peer".to_owned(), fault };
-        let remote =
-            Remote::new("peer", &AgentConfig::at(url), false, &remote_parts).map_err(fault)?.ok_or(BuildError::NoAgent)?;
-        Ok(Self(remote.runner(&remote_parts)))
-    }
-}
-
-/// Where an agent runs. Whoever gives it a task does not see the difference.
-pub enum Executor {
-    Local(Arc<dyn TaskRunner>),
-    Remote(RemotePeer),
-}
-
-impl fmt::Debug for Executor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Local(_) => "Executor::Local",
-            Self::Remote(_) => "Executor::Remote",
-        })
+impl Node {
+    /// Makes an executor for an agent of this node: one of this process, hidden ones too, or a remote one.
+    pub fn executor(&self, agent: &str) -> Executor {
+        let caller = Caller::new("default", "executor");
+        let context = CallContext { agent: Some(AgentName::from(agent)), ..CallContext::new(caller, TraceId(0)) };
+        Executor { chancery: self.chancery().clone(), context }
     }
 }
 
 impl Executor {
-    /// Has the task done and gives what it produced.
+    /// Makes an executor for a runner that works on a task. Tasks become children of that task and spend its budget.
+    pub fn for_task(delegation: &Delegation, agent: &str) -> Result<Self, Error> {
+        Ok(Self { chancery: delegation.chancery()?, context: delegation.call_context(agent) })
+    }
+
+    /// Sets the caller who owns the tasks. It is `default/executor` otherwise, or the agent whose task delegates.
+    #[must_use]
+    pub fn with_caller(mut self, caller: Caller) -> Self {
+        self.context.caller = caller;
+        self
+    }
+
+    /// Has a task done and returns its artifacts. A task that ends otherwise than completed is an error.
     pub async fn run(&self, message: Message, metadata: Option<Metadata>) -> Result<Vec<Arc<Artifact>>, Error> {
         let task = self.run_task(message, metadata).await?;
         match task.status.state {
             TaskState::Completed => Ok(task.artifacts.clone()),
             state => {
-                let said = task.status.message.as_ref().and_then(|message| message.first_text().map(str::to_owned));
-                let reason = said.unwrap_or_else(|| format!("the task is {}", state.name()));
+                let text = task.status.message.as_ref().and_then(|message| message.first_text().map(str::to_owned));
+                let reason = text.unwrap_or_else(|| format!("the task is {}", state.name()));
                 Err(Error::new(ErrorKind::InvalidAgentResponse, reason).with_fact("state", state.name()))
             }
         }
     }
 
-    /// The same, with the whole task, however it ended.
+    /// Has a task done and returns the whole task, however it ended.
     pub async fn run_task(&self, message: Message, metadata: Option<Metadata>) -> Result<Arc<Task>, Error> {
-        let runner = match self {
-            Self::Local(runner) => Arc::clone(runner),
-            Self::Remote(RemotePeer(runner)) => Arc::clone(runner),
+        let answer = self.chancery.call(&self.new_context(), Request::SendMessage(send(message, metadata))).await?;
+        task_of(answer)
+    }
+
+    /// Has a task done, and cancels it when `cancelled` fires. Returns the task as it ended.
+    ///
+    /// A runner that passes `turn.cancelled` cancels its child when it is cancelled itself. An agent that refuses to
+    /// stop goes on, and this call waits for it.
+    pub async fn run_until(
+        &self,
+        message: Message,
+        metadata: Option<Metadata>,
+        cancelled: &CancellationToken,
+    ) -> Result<Arc<Task>, Error> {
+        let request = Request::SendMessage(send(message, metadata));
+        // With a deadline that is over the answer is there as soon as the task has an id to cancel it by.
+        let late = match self.chancery.call_until(&self.new_context(), request, Some(Instant::now())).await? {
+            Answer::Late(late) => late,
+            Answer::Large(reply, _) => return task_of(Answer::Reply(reply)),
+            other => return task_of(other),
         };
-        let plane = plane(runner)?;
-        let context = CallContext {
-            version: Version::V1_0,
-            wrapped: false,
-            binding: Binding::JsonRpc,
-            caller: Caller::new("default", "executor"),
-            standing: Arc::default(),
-            agent: None,
-            extensions: Vec::new(),
-            idempotency_key: None,
-            last_event_id: None,
-            trace: TraceId(rand::random()),
-            span: None,
-            tracestate: None,
-            hop_token: None,
-            within: None,
-            via: None,
+        let mut outcome = std::pin::pin!(late.outcome());
+        let reply = tokio::select! {
+            biased;
+            reply = &mut outcome => reply?,
+            () = cancelled.cancelled() => {
+                if let Err(error) = self.cancel(late.task_id()).await {
+                    tracing::debug!(task = %late.task_id(), %error, "a task of an executor was not cancelled");
+                }
+                outcome.await?
+            }
         };
-        let send = SendMessage {
-            tenant: None,
-            message: Arc::new(message),
-            configuration: SendConfiguration::default(),
-            metadata,
-            client_task_id: None,
-            unknown: Default::default(),
-        };
-        let answer = plane.call(&context, Request::SendMessage(send)).await?;
-        let task = match answer {
-            Answer::Reply(Reply::Sent(Sent::Task(shown))) => Ok(shown.task),
-            Answer::Reply(Reply::Sent(Sent::Message(message))) => Ok(Arc::new(answered(message))),
-            _ => Err(Error::new(ErrorKind::Internal, "a message was answered with something else")),
-        };
-        // Nothing of it is kept, so there is nothing to wait for.
-        let _ = plane.shut_down(Duration::ZERO).await;
-        task
+        task_of(Answer::Reply(reply))
+    }
+
+    /// Has a task done and returns its events as they come. The subscription has the id to cancel the task by.
+    pub async fn stream(&self, message: Message, metadata: Option<Metadata>) -> Result<Subscription, Error> {
+        match self.chancery.call(&self.new_context(), Request::StreamMessage(send(message, metadata))).await? {
+            Answer::Stream(subscription) => Ok(*subscription),
+            _ => Err(Error::new(ErrorKind::Internal, "a stream was answered with something else")),
+        }
+    }
+
+    /// Cancels a task of this executor's caller, and returns it as it is then.
+    pub async fn cancel(&self, task: &TaskId) -> Result<Arc<Task>, Error> {
+        let cancel = CancelTask { tenant: None, id: task.clone(), metadata: None };
+        match self.chancery.call(&self.new_context(), Request::CancelTask(cancel)).await? {
+            Answer::Reply(Reply::Task(named)) => Ok(named.task),
+            _ => Err(Error::new(ErrorKind::Internal, "a cancel was answered with something else")),
+        }
+    }
+
+    /// Makes the context of one call. A call that is not made for a task begins a trace of its own.
+    fn new_context(&self) -> CallContext {
+        let mut context = self.context.clone();
+        if context.within.is_none() {
+            context.trace = TraceId(rand::random());
+        }
+        context
     }
 }
 
-/// A control plane for one task: the same steps as in a node, in memory.
-fn plane(runner: Arc<dyn TaskRunner>) -> Result<Chancery, Error> {
-    let no_key = |fault: chancery_identity::KeyError| Error::new(ErrorKind::Internal, fault.to_string());
-    let key = SealKey::random_bytes().and_then(|bytes| SealKey::new(&bytes)).map_err(no_key)?;
-    let card = AgentCard { default_input_modes: vec!["*/*".to_owned()], ..AgentCard::default() };
-    let agent =
-        Agent { name: "agent".into(), card: Arc::new(card), extended: None, runner, exposed: true, enforces_input_modes: true };
-    Ok(Chancery::new(ChanceryParts {
-        agents: Agents::new(agent),
-        store: Arc::new(MemoryStore::new()),
-        clock: Arc::new(SystemClock),
-        seal: Arc::new(KeySeal(key)),
-        limits: TaskLimits::default(),
-        retention: RetentionConfig::default(),
-        dedupe: chancery_core::Dedupe::Off,
-        rules: Rulebook::default(),
-        hops: None,
-        push: None,
-    }))
+fn send(message: Message, metadata: Option<Metadata>) -> SendMessage {
+    SendMessage { metadata, ..SendMessage::new(message) }
 }
 
-/// An agent that answers with a message has done its task with it.
-fn answered(message: Arc<Message>) -> Task {
+fn task_of(answer: Answer) -> Result<Arc<Task>, Error> {
+    match answer {
+        Answer::Reply(Reply::Sent(Sent::Task(named))) => Ok(named.task),
+        Answer::Reply(Reply::Sent(Sent::Message(message))) => Ok(Arc::new(answered(message))),
+        _ => Err(Error::new(ErrorKind::Internal, "a message was answered with something else")),
+    }
+}
+
+/// Shows an agent's message as the task that it completed with it.
+pub(crate) fn answered(message: Arc<Message>) -> Task {
     let artifact = Artifact::new("answer", message.parts.clone());
-    let status = chancery_protocol::TaskStatus {
-        state: TaskState::Completed,
-        message: Some(message),
-        timestamp: None,
-        unknown: Default::default(),
-    };
+    let status = TaskStatus { state: TaskState::Completed, message: Some(message), timestamp: None, unknown: Default::default() };
     Task {
         id: "answer".into(),
         context_id: "answer".into(),
@@ -166,43 +149,4 @@ fn answered(message: Arc<Message>) -> Task {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Node;
-    use crate::agents::{BuiltIn, Conformance};
-    use chancery_protocol::{Part, Role};
-    use tokio::net::TcpListener;
-    use tokio_util::sync::CancellationToken;
-
-    fn message(text: &str) -> Message {
-        Message::of_parts(Role::User, "m", vec![Part::text(text)])
-    }
-
-    /// The ADR's test: the same task, here and elsewhere, comes to the same.
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn executor_remote_gives_what_executor_local_gives() {
-        let agent = BuiltIn::Conformance;
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let builder = Node::builder().shared_agent("conformance", agent.card(), agent.runner());
-        let node = builder.public_url(&url).build().await.unwrap();
-        let stop = CancellationToken::new();
-        let (serving, until) = (Arc::new(node), stop.clone());
-        let server = Arc::clone(&serving);
-        chancery_core::spawn_watched("test", async move { server.serve(listener, until).await });
-
-        let here = Executor::Local(Arc::new(Conformance));
-        let elsewhere = Executor::Remote(RemotePeer::new(&url, &Config::default()).unwrap());
-        for text in ["complete", "hello there", "stream 3 1"] {
-            let parts = |artifacts: Vec<Arc<Artifact>>| artifacts.iter().map(|one| one.parts.clone()).collect::<Vec<_>>();
-            let local = parts(here.run(message(text), None).await.unwrap());
-            let remote = parts(elsewhere.run(message(text), None).await.unwrap());
-            assert_eq!(local, remote, "{text}");
-        }
-        for text in ["fail out of ink", "reject not today", "ask which one?"] {
-            let (local, remote) = (here.run(message(text), None).await, elsewhere.run(message(text), None).await);
-            assert_eq!(local.unwrap_err(), remote.unwrap_err(), "{text}");
-        }
-        stop.cancel();
-    }
-}
+mod tests;

@@ -24,14 +24,19 @@ const FILE: &str = "keys.json";
 /// The names of all keys for receipts that there ever were. Keys go when they have retired; what they signed stays.
 const SIGNERS: &str = "receipt-keys.json";
 
+/// Why the node's keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyRegistryError {
+    /// The data folder cannot be read or written.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// The file of keys is damaged.
     #[error("the node's keys: {0}")]
     Ring(#[from] RingFault),
+    /// The file of former keys is damaged.
     #[error("{SIGNERS} cannot be read: {0}")]
     Signers(#[source] serde_json::Error),
+    /// A key of the config cannot be used.
     #[error(transparent)]
     Given(#[from] KeySourceError),
 }

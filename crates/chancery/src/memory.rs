@@ -16,10 +16,13 @@ pub(crate) struct NodeMemory {
     pub(crate) keys: Arc<KeyRegistry>,
 }
 
+/// Why the node's memory cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryBuildError {
+    /// The folder of the tier cannot be used.
     #[error("memory.tier: {0}")]
     Tier(#[from] MemoryError),
+    /// The key of grants cannot be used.
     #[error(transparent)]
     Keys(#[from] KeyRegistryError),
 }

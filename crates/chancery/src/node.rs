@@ -272,6 +272,7 @@ impl NodeBuilder {
 }
 
 impl Node {
+    /// Starts with an empty builder.
     pub fn builder() -> NodeBuilder {
         NodeBuilder::default()
     }

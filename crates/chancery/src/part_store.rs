@@ -18,12 +18,16 @@ struct NodePartStore {
     offload: Option<Arc<Offload>>,
 }
 
+/// Why large parts cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum PartStoreError {
+    /// The schemas of artifacts have a fault.
     #[error("artifacts.schemas: {0}")]
     Schemas(#[from] SchemaFault),
+    /// No key can be made.
     #[error("no key to seal links with: {0}")]
     Key(#[from] KeyError),
+    /// The config offloads parts and has no memory to put them into.
     #[error("artifacts.offload: there is no memory.tier to put them into")]
     NoTier,
 }

@@ -15,17 +15,17 @@ use chancery_rules::policy::{CallFacts, Expression, RuleConfig, Rules};
 use self::facts::Variables;
 
 /// How many bytes a condition may have. What it costs to work one out grows with its text and with nothing else.
-pub const MAX_EXPRESSION: usize = 2_048;
+pub(crate) const MAX_EXPRESSION: usize = 2_048;
 /// How deep a condition may be nested, for each level takes stack when it is worked out. A sum is nested as deep as it has terms;
 /// `&&` and `||` may join as many as they like.
-pub const MAX_NESTING: usize = 24;
+pub(crate) const MAX_NESTING: usize = 24;
 
 /// What the parser gets to work on: it needs a third of this at most for what is left after the brackets were counted.
 const PARSER_STACK: usize = 32 << 20;
 
 /// Reads conditions. All of them share what they have in common.
 #[derive(Clone)]
-pub struct Conditions {
+pub(crate) struct Conditions {
     env: Arc<Env>,
 }
 
@@ -37,14 +37,14 @@ impl Default for Conditions {
 
 impl Conditions {
     /// The rules of a config, or every fault of them, each with its rule and place.
-    pub fn rules(&self, configs: &[RuleConfig]) -> Result<Rules, Vec<String>> {
+    pub(crate) fn rules(&self, configs: &[RuleConfig]) -> Result<Rules, Vec<String>> {
         if configs.is_empty() {
             return Ok(Rules::default());
         }
         Rules::new(configs, |text| self.read(text).map(|condition| Box::new(condition) as _))
     }
 
-    pub fn read(&self, text: &str) -> Result<CelCondition, String> {
+    pub(crate) fn read(&self, text: &str) -> Result<CelCondition, String> {
         if text.len() > MAX_EXPRESSION {
             return Err(format!("it has {} bytes, a condition has at most {MAX_EXPRESSION}", text.len()));
         }
@@ -81,7 +81,7 @@ impl fmt::Debug for Conditions {
     }
 }
 
-pub struct CelCondition {
+pub(crate) struct CelCondition {
     text: Box<str>,
     program: Program,
     env: Arc<Env>,

@@ -47,8 +47,11 @@ pub struct Reloaded {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", listed(file, faults))]
 pub struct Rejected {
+    /// The path of the file.
     pub file: PathBuf,
+    /// Every fault, in the order of the lines.
     pub faults: Vec<ConfigFault>,
+    /// When the file was read.
     pub at: Timestamp,
 }
 
@@ -57,10 +60,13 @@ fn listed(file: &std::path::Path, faults: &[ConfigFault]) -> String {
     lines.join("\n")
 }
 
+/// Why a config file was not taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
+    /// The node has no config file.
     #[error("the node was started without a config file, so there is no file to reload")]
     NoFile,
+    /// The file has faults. The node keeps its settings.
     #[error(transparent)]
     Rejected(#[from] Rejected),
 }

@@ -13,9 +13,23 @@ pub const MEDIA_TYPE: &str = "application/vnd.chancery.tool+json";
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolPart {
     /// The agent calls a tool. `id` ties the result to the call.
-    Use { id: String, name: String, input: Value },
+    Use {
+        /// The id of the call.
+        id: String,
+        /// The name of the tool.
+        name: String,
+        /// What the tool is given.
+        input: Value,
+    },
     /// What came of the call `tool_use_id`.
-    Result { tool_use_id: String, content: Value, is_error: bool },
+    Result {
+        /// The id of the call.
+        tool_use_id: String,
+        /// What the tool returned.
+        content: Value,
+        /// Whether the tool failed.
+        is_error: bool,
+    },
 }
 
 /// A part that says: the tool `name` is called with `input`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{CallContext, Error, Reply, Sent};
+use chancery_protocol::{CallContext, Error, Reply, Sent, TaskId};
 
 use crate::answering::AnswerPermit;
 use crate::find::shown;
@@ -40,7 +40,13 @@ impl LateReply {
         (reply, permit)
     }
 
-    async fn outcome(&self) -> Result<Reply, Error> {
+    /// Returns the id of the task, which is recorded already.
+    pub fn task_id(&self) -> &TaskId {
+        &self.live.record.id
+    }
+
+    /// Waits for the end of the turn, for a caller that was told nothing yet and can still be given an error.
+    pub async fn outcome(&self) -> Result<Reply, Error> {
         self.inner.settled(&self.live, self.before, None).await?;
         if self.live.has_webhooks() {
             self.inner.first_attempts(&self.live).await;

@@ -15,6 +15,7 @@ use super::fault::Fault;
 /// One operation.
 #[derive(Clone, Copy, Debug)]
 pub struct AdminRoute {
+    /// The HTTP method.
     pub method: &'static str,
     /// Parts in braces vary.
     pub path: &'static str,

@@ -14,6 +14,7 @@ use self::directive::Directive;
 use super::card::new_card;
 use crate::tool_parts::{tool_result, tool_use};
 
+/// An agent that does what the message says, so that a test can see every state of a task.
 #[derive(Clone, Copy, Debug)]
 pub struct Conformance;
 

@@ -6,6 +6,7 @@ use chancery_protocol::{AgentCard, Artifact, ArtifactId, Message, Part, PartCont
 
 use super::card::new_card;
 
+/// An agent that completes every task with the text it was sent.
 #[derive(Debug)]
 pub struct Echo {
     /// One task has one artifact, so all of them can share one id.

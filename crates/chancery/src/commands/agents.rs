@@ -7,7 +7,7 @@ mod table;
 
 use std::path::PathBuf;
 
-use chancery::AgentRecord;
+use chancery::cli_support::AgentRecord;
 use chancery::config::RemoteCredentials;
 use chancery::protocol::AgentId;
 use chancery_outbound::discovery::CardVerification;

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use chancery::config::{SCHEMA_FILE, TakenOver, from_rvagent, schema, template};
+use chancery::cli_support::{SCHEMA_FILE, TakenOver, from_rvagent, schema, template};
 
 use super::{Failure, remark, show};
 

@@ -1,6 +1,7 @@
 //! `chancery reload`: the node on this machine reads its config file again.
 
-use chancery::config::{TakesEffect, every_key};
+use chancery::cli_support::every_key;
+use chancery::config::TakesEffect;
 use chancery_outbound::CallError;
 
 use super::nearby::admin;

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use chancery::agents::BuiltIn;
+use chancery::cli_support::{Preflight, Surroundings, Whereabouts};
 use chancery::config::{AgentConfig, Config, ConfigFile, NodeHost, Places, PublicUrl, SwpUrl};
-use chancery::{DataFolder, Node, NodeBuilder, Preflight, Surroundings, Whereabouts};
+use chancery::{DataFolder, Node, NodeBuilder};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -277,7 +278,7 @@ fn look_ahead(start: &Start) -> Result<(), Failure> {
     for warning in places.warnings() {
         tracing::warn!(%warning, "the config has a key under its old name");
     }
-    let Preflight { faults, unmatched } = chancery::preflight(config, places, &around);
+    let Preflight { faults, unmatched } = chancery::cli_support::preflight(config, places, &around);
     for fault in unmatched {
         tracing::warn!(%fault, "a budget or policy of the config applies to no caller, tenant or agent; correct its name");
     }
@@ -305,7 +306,7 @@ async fn listen_for_swp(config: &Config) -> Result<(Option<TcpListener>, Option<
 
 /// Rejects SWP without TLS beyond the loopback, and warns on a node with callers: SWP authenticates by certificate only.
 fn judge_plain_swp(node: &Node, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
-    if let Some(fault) = chancery::plain_swp_fault(address, node.speaks_tls(), insecure) {
+    if let Some(fault) = chancery::cli_support::plain_swp_fault(address, node.speaks_tls(), insecure) {
         return Err(Failure::Usage(fault));
     }
     if !node.is_open() && !node.speaks_tls() {
@@ -316,7 +317,7 @@ fn judge_plain_swp(node: &Node, address: SocketAddr, insecure: bool) -> Result<(
 
 /// Rejects an open node beyond the loopback without `--insecure`.
 fn judge_exposure(node: &Node, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
-    if let Some(fault) = chancery::open_listener_fault(address, node.is_open(), insecure) {
+    if let Some(fault) = chancery::cli_support::open_listener_fault(address, node.is_open(), insecure) {
         return Err(Failure::Usage(fault));
     }
     match (node.is_open(), !address.ip().is_loopback()) {

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use chancery::DataFolder;
+use chancery::cli_support::{AgentRegistry, Preflight, Surroundings};
 use chancery::config::{AgentSource, Config, ConfigError, ConfigFault, ConfigFile};
-use chancery::{AgentRegistry, DataFolder, Preflight, Surroundings};
 use serde_json::{Value, json};
 
 use super::{Failure, Shared, show};
@@ -81,7 +82,7 @@ impl Validate {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
         let _inside = runtime.enter();
         let around = Surroundings { folder, insecure: self.insecure, offline: self.offline };
-        let Preflight { mut faults, unmatched } = chancery::preflight(&read.config, &read.places, &around);
+        let Preflight { mut faults, unmatched } = chancery::cli_support::preflight(&read.config, &read.places, &around);
         faults.extend(unmatched.into_iter().filter(|_| !self.unknown_ok));
         faults.sort_by_key(|fault| (fault.line, fault.column));
         Ok(faults)

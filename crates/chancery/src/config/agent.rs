@@ -20,8 +20,10 @@ use crate::agents::BuiltIn;
 /// The longest name an agent can be mounted under.
 const LONGEST_NAME: usize = 64;
 
+/// One `[agents.NAME]` section.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentConfig {
+    /// Who does the work.
     pub source: AgentSource,
     /// The name on the card, if not the agent's own.
     pub title: Option<String>,
@@ -47,15 +49,20 @@ pub struct AgentConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtendedSkill {
+    /// The id that calls name.
     pub id: String,
+    /// The name that people read.
     pub name: String,
+    /// What the skill does.
     pub description: String,
+    /// Words that callers search by.
     pub tags: Vec<String>,
 }
 
 /// Who does the work.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentSource {
+    /// An agent that comes with the binary.
     BuiltIn(BuiltIn),
     /// An agent elsewhere that this node stands in front of.
     Remote(Box<RemoteConfig>),
@@ -64,12 +71,15 @@ pub enum AgentSource {
 /// An agent elsewhere: one, or several that are the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteConfig {
+    /// The URLs of the replicas.
     pub urls: Vec<String>,
+    /// How the agent's card has to be signed.
     pub verify: CardVerification,
     /// Who it must be.
     pub agent_id: Option<AgentId>,
     /// Public keys its card may be signed with, as JWK or JWKS.
     pub card_keys: Option<PathBuf>,
+    /// What this node sends to authenticate itself.
     pub credentials: RemoteCredentials,
     /// Whether a card that promises something else waits until somebody approves it.
     pub pin: bool,
@@ -99,11 +109,13 @@ pub struct RemoteCredentials {
     /// A certificate in PEM, then those that lead to its root: shown to agents over `swps://`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cert_file: Option<PathBuf>,
+    /// The private key of `cert_file`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
 }
 
 impl AgentConfig {
+    /// The config of a built-in agent.
     pub fn of(run: BuiltIn) -> Self {
         Self::from(AgentSource::BuiltIn(run))
     }

@@ -22,10 +22,13 @@ pub struct CallSettings {
     /// The URL that calls go to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// The binding to call with. Without it the card decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binding: Option<BindingSetting>,
+    /// The version to call with. Without it the card decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Version>,
+    /// Whether calls ask for a stream.
     #[serde(skip_serializing_if = "is_default")]
     pub stream: StreamMode,
     /// Where it is told of the lineage of its tasks.
@@ -65,12 +68,16 @@ declare_section!(CallSettings {
 /// A binding as it is written in a config: in the words of cards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BindingSetting {
+    /// JSON-RPC over HTTP.
     #[serde(rename = "JSONRPC")]
     JsonRpc,
+    /// HTTP with JSON bodies.
     #[serde(rename = "HTTP+JSON")]
     Rest,
+    /// gRPC.
     #[serde(rename = "GRPC")]
     Grpc,
+    /// SWP.
     #[serde(rename = "SWP")]
     Swp,
 }
@@ -95,6 +102,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl CallSettings {
+    /// Returns whether the section says nothing.
     pub fn is_default(&self) -> bool {
         is_default(self)
     }

@@ -12,6 +12,7 @@ use super::section::Section;
 /// its hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerConfig {
+    /// The caller with its grants and hashes.
     pub record: CallerRecord,
     /// The environment variable with the caller's key.
     pub key_env: Option<String>,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::effect::declare_section;
 
+/// The `[card]` section.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CardConfig {
@@ -42,8 +43,10 @@ impl CardConfig {
 /// A binding as cards list it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum CardBinding {
+    /// JSON-RPC over HTTP.
     #[serde(rename = "JSONRPC")]
     JsonRpc,
+    /// HTTP with JSON bodies.
     #[serde(rename = "HTTP+JSON")]
     HttpJson,
     /// gRPC by a URL with a scheme, as strict readers of cards want every address.

@@ -30,6 +30,7 @@ impl TakesEffect {
 pub struct ChangedKey {
     /// The whole name: `limits.body_bytes`, `agents.echo.title`.
     pub key: String,
+    /// When the change takes effect.
     pub takes_effect: TakesEffect,
 }
 

@@ -11,17 +11,33 @@ use super::places::Places;
 /// One fault, at a line and column counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConfigFault {
+    /// The line.
     pub line: usize,
+    /// The column.
     pub column: usize,
+    /// What is wrong there.
     pub message: String,
 }
 
+/// Why a config file cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ConfigError {
+    /// The file cannot be read.
     #[error("cannot read {file}: {reason}", file = file.display())]
-    Unreadable { file: PathBuf, reason: String },
+    Unreadable {
+        /// The path of the file.
+        file: PathBuf,
+        /// The error of the system.
+        reason: String,
+    },
+    /// The file has faults.
     #[error("{}", listed(file, faults))]
-    Faulty { file: PathBuf, faults: Vec<ConfigFault> },
+    Faulty {
+        /// The path of the file.
+        file: PathBuf,
+        /// Every fault, in the order of the lines.
+        faults: Vec<ConfigFault>,
+    },
 }
 
 /// A line per fault, in the form editors and terminals make clickable.

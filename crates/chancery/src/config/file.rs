@@ -10,10 +10,13 @@ use super::{Config, ConfigError, ConfigFault, Places};
 /// One reading of a config file.
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
+    /// The path of the file.
     pub path: PathBuf,
     /// SHA-256 of the text, in hex.
     pub digest: String,
+    /// The settings.
     pub config: Config,
+    /// The line and column of every key.
     pub places: Places,
 }
 

@@ -14,11 +14,16 @@ use serde::{Deserialize, Serialize};
 use super::{AgentConfig, Config};
 use crate::policy_expressions::Conditions;
 
+/// What bounds calls: budgets, policy, recursion and lineage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GovernanceConfig {
+    /// The `[budget]` section.
     pub budget: BudgetConfig,
+    /// The `[policy]` section.
     pub policy: PolicyConfig,
+    /// The `[recursion]` section.
     pub recursion: RecursionPolicy,
+    /// The `[lineage]` section.
     pub lineage: LineageConfig,
 }
 
@@ -26,8 +31,10 @@ pub struct GovernanceConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PriceConfig {
+    /// Dollars for each call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_call_usd: Option<MicroUsd>,
+    /// Tokens for each call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_call_tokens: Option<u64>,
 }

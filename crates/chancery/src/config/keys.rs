@@ -14,10 +14,13 @@ use super::section::Section;
 /// A private key in PEM (PKCS#8), or the 32 bytes of an Ed25519 seed in hex or base64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
+    /// A file.
     File(PathBuf),
+    /// A variable of the environment.
     Env(String),
 }
 
+/// Why a configured key cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the key in {source_name} {fault}")]
 pub struct KeySourceError {
@@ -65,8 +68,11 @@ impl KeySource {
 /// Keys of the node's own uses. Keys of agents stand with the agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeysConfig {
+    /// Signs hop tokens.
     pub hop_tokens: Option<KeySource>,
+    /// Signs push notifications.
     pub push: Option<KeySource>,
+    /// Signs the record.
     pub receipts: Option<KeySource>,
 }
 

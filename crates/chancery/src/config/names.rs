@@ -20,6 +20,7 @@ pub struct HostName {
 }
 
 impl HostName {
+    /// Returns the name without its port.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -76,6 +77,7 @@ impl From<HostName> for String {
 pub struct NodeHost(String);
 
 impl NodeHost {
+    /// Returns the host as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -117,6 +119,7 @@ impl From<NodeHost> for String {
 pub struct TenantName(String);
 
 impl TenantName {
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -44,6 +44,7 @@ impl Places {
         Self { keys: self.keys.into_iter().map(|(key, place)| (key, to(place))).collect(), warnings }
     }
 
+    /// Returns whether the file has the key.
     pub fn has(&self, key: &str) -> bool {
         self.keys.contains_key(key)
     }

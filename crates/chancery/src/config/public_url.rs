@@ -18,6 +18,7 @@ impl PublicUrl {
         format!("{self}{path}")
     }
 
+    /// Returns the URL.
     pub fn url(&self) -> &Url {
         &self.0
     }

@@ -13,13 +13,20 @@ use url::Url;
 use super::effect::declare_section;
 use super::section::Section;
 
+/// The `[push]` section.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PushSection {
+    /// Whether callers can have webhooks.
     pub offer: PushOffer,
+    /// The limits on registrations.
     pub limits: PushLimits,
+    /// The limits on one delivery.
     pub courier: CourierConfig,
+    /// The schedule of deliveries.
     pub notify: NotifyConfig,
+    /// The limits on retries.
     pub bounds: Bounds,
+    /// The limits on deliveries at the same time.
     pub slots: SlotLimits,
     /// By `scheme://host:port`.
     pub origins: BTreeMap<String, OriginRules>,
@@ -29,6 +36,7 @@ pub struct PushSection {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PushOffer {
+    /// Whether callers can have webhooks.
     pub enabled: bool,
     /// Whether owners can read back the tokens and credentials they registered.
     pub show_secrets: bool,

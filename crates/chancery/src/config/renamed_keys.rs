@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn the_schema_has_the_new_names_only() {
-        let schema = super::super::schema();
+        let schema = super::super::schema::schema();
         for (section, old, new) in RENAMED {
             let keys = &schema["properties"][section]["properties"];
             assert!(keys.get(old).is_none() && keys.get(new).is_some(), "{section}: {old}, {new}");

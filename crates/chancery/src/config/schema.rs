@@ -42,8 +42,9 @@ fn describe(key: &mut Value, line: &Described) {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::super::NodeConfig;
     use super::super::fields::field_names;
-    use super::super::{NodeConfig, template};
+    use super::super::template::template;
     use super::*;
 
     fn as_json(text: &str) -> Value {

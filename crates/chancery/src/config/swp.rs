@@ -11,10 +11,14 @@ use url::Url;
 use super::effect::declare_section;
 use super::section::Section;
 
+/// The `[swp]` section.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SwpConfig {
+    /// Where the node listens.
     pub door: SwpDoor,
+    /// Which frames the node accepts.
     pub rules: SwpRules,
+    /// The limits on frames.
     pub limits: codec::SwpLimits,
 }
 
@@ -22,6 +26,7 @@ pub struct SwpConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwpDoor {
+    /// The address to listen at. Without it there is no SWP.
     pub listen: Option<SocketAddr>,
     /// What cards say.
     pub public_url: Option<SwpUrl>,

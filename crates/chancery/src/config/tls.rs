@@ -16,14 +16,17 @@ use super::section::Section;
 pub struct TlsConfig {
     /// The node's certificate, then those that lead to its root.
     pub cert_file: Option<PathBuf>,
+    /// The private key of `cert_file`.
     pub key_file: Option<PathBuf>,
     /// Who may sign callers' certificates. Without it none is asked for.
     pub client_ca_file: Option<PathBuf>,
+    /// Whether callers need a certificate.
     pub client_certificates: ClientCertificates,
 }
 
 declare_section!(TlsConfig { cert_file: Restart, key_file: Restart, client_ca_file: Restart, client_certificates: Restart });
 
+/// Why a file of the `[tls]` section cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("tls.{key}: {} {fault}", file.display())]
 pub struct TlsFileError {

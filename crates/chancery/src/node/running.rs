@@ -81,6 +81,7 @@ impl Node {
         self.reloader.watch().map_err(|error| BuildError::Watch(error.to_string()))
     }
 
+    /// Returns whether the node has a certificate.
     pub fn speaks_tls(&self) -> bool {
         self.tls.is_some()
     }
@@ -105,6 +106,7 @@ impl Node {
         &self.chancery
     }
 
+    /// Returns the data folder, if the node has one.
     pub fn data_folder(&self) -> Option<&DataFolder> {
         self.folder.as_deref()
     }

@@ -33,6 +33,7 @@ pub use connect::{Connector, DialedAddress, GuardedConnection};
 pub use dial::{Dial, Dialled, Resolve, Stream, SystemDialer, SystemResolver};
 pub use error::{Blocked, ConnectStage, GuardError, Outer, Whole};
 pub use fault::OutboundFault;
+pub use ipnet::IpNet;
 pub use slim::{SlimWay, as_web};
 pub use target::{GuardedTarget, TargetHost, check_url};
 pub use way_out::WayOut;

@@ -41,6 +41,17 @@ pub trait Expression: Send + Sync + Debug {
     }
 }
 
+/// A condition that several rulebooks share, one after the other.
+impl<E: Expression + ?Sized> Expression for Arc<E> {
+    fn holds(&self, facts: &CallFacts<'_>) -> Result<bool, String> {
+        (**self).holds(facts)
+    }
+
+    fn asks_for_money(&self) -> bool {
+        (**self).asks_for_money()
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleKind {
     /// Refuses what it holds for.
@@ -93,6 +104,15 @@ impl Rules {
             }
         }
         if faults.is_empty() { Ok(Self { rules, passed: Passed::default() }) } else { Err(faults) }
+    }
+
+    /// Adds a rule behind the others. A second rule of the same name is an error.
+    pub fn add(&mut self, rule: PolicyRule) -> Result<(), String> {
+        if self.rules.iter().any(|earlier| earlier.name == rule.name) {
+            return Err(format!("the rule {:?} is there twice", rule.name));
+        }
+        self.rules.push(rule);
+        Ok(())
     }
 
     pub fn is_empty(&self) -> bool {

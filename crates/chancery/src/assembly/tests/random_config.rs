@@ -9,7 +9,9 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use serde_json::Value;
 
-use crate::config::{Config, TakesEffect, every_key, schema};
+use crate::config::changed_keys::every_key;
+use crate::config::schema::schema;
+use crate::config::{Config, TakesEffect};
 
 /// What files can name that is there.
 pub(super) struct Surroundings<'a> {

@@ -6,7 +6,7 @@ mod trial;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use chancery::agent_slug;
+use chancery::cli_support::agent_slug;
 use chancery::config::{CallSettings, Config, ConfigFile};
 use chancery_core::{Clock as _, SystemClock};
 use chancery_outbound::client::{AgentCredentials, Interface};

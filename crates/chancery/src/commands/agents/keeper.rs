@@ -1,6 +1,7 @@
 //! Access to the agents: through the running node, or through the file of added agents in the data folder.
 
-use chancery::{AgentRecord, AgentRegistry, AgentRegistryError, show_added};
+use chancery::AgentRegistryError;
+use chancery::cli_support::{AgentRecord, AgentRegistry, show_added};
 use chancery_outbound::{Admin, CallError};
 use serde_json::{Value, json};
 

@@ -27,7 +27,7 @@ impl PushKeysCommand {
         let mut answer = match self.command {
             KeysCommand::Ls => admin.keys().await?,
             KeysCommand::Rotate => {
-                let (lead, overlap) = (chancery::KeyRegistry::LEAD, chancery::KeyRegistry::OVERLAP);
+                let (lead, overlap) = (chancery::cli_support::KeyRegistry::LEAD, chancery::cli_support::KeyRegistry::OVERLAP);
                 admin.rotate_keys("push", None, lead, overlap).await?
             }
         };

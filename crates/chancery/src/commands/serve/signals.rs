@@ -3,7 +3,8 @@
 use std::sync::{Arc, Weak};
 
 use anyhow::Context as _;
-use chancery::{Announced, Node, ReloadError, Whereabouts};
+use chancery::cli_support::{Announced, Whereabouts};
+use chancery::{Node, ReloadError};
 use chancery_core::{LoopNeed, spawn_watched};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::super::{every_key, schema, template};
+use super::super::schema::schema;
+use super::super::template::template;
 use super::*;
 
 /// The keys of the schema, by the names of [`every_key`]. Tables that are one key of their struct are not looked into.

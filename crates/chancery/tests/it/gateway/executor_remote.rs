@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use chancery::agents::Conformance;
-use chancery::{Config, Executor, RemotePeer};
+use chancery::agents::BuiltIn;
+use chancery::config::AgentConfig;
+use chancery::{Config, Executor, Node};
 use chancery_protocol::{Binding, GetTask, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, TaskId, Version};
 
 use super::one_way::{cards_of, path};
@@ -235,11 +236,13 @@ async fn executor_remote_is_executor_local_to_the_byte_over_every_version_and_bi
     let back = conformance();
     let cards = cards_of(back.url()).await;
     let config = Config::parse(&format!("{QUICK}{ANYWHERE_HERE}")).expect("a config");
-    let here = Executor::Local(Arc::new(Conformance));
+    let agent = BuiltIn::Conformance;
     let mut compared = 0;
     for combination in Combination::ALL {
-        let peer = RemotePeer::new(format!("{}{}", cards.url(), path(combination)), &config).expect("a peer");
-        let there = Executor::Remote(peer);
+        let there = AgentConfig::at(format!("{}{}", cards.url(), path(combination)));
+        let node = Node::builder().shared_agent("here", agent.card(), agent.runner()).remote_agent("there", there);
+        let node = node.config(config.clone()).build().await.expect("a node");
+        let (here, there) = (node.executor("here"), node.executor("there"));
         for text in DIRECTIVES {
             let unsaid = ["reject", "auth", "message"].iter().any(|word| text.starts_with(word));
             if combination.version == Version::Original && unsaid {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use chancery::{Finished, RunError, TaskLimits, TaskRunner, TaskUpdateSink, Turn, async_trait};
+use chancery::config::TaskLimits;
+use chancery::{Finished, RunError, TaskRunner, TaskUpdateSink, Turn, async_trait};
 use chancery_protocol::{Metadata, TaskState};
 use chancery_store::MemoryStore;
 use serde_json::json;

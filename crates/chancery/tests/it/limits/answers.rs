@@ -1,7 +1,7 @@
 //! Limits on answers: how much of a list is one page, and how much may be unread.
 
-use chancery::TaskLimits;
 use chancery::agents::BuiltIn;
+use chancery::config::TaskLimits;
 use chancery_core::Answer;
 use chancery_protocol::{Binding, CallContext, Caller, ErrorKind, GetTask, ListTasks, Reply, Request, Version};
 use chancery_store::MemoryStore;

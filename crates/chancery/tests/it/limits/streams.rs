@@ -1,7 +1,7 @@
 //! Limits on streams: how many at once, how far behind, how silent.
 
-use chancery::TaskLimits;
 use chancery::agents::BuiltIn;
+use chancery::config::TaskLimits;
 use chancery_store::MemoryStore;
 use serde_json::{Value, json};
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chancery::agents::BuiltIn;
-use chancery::{Finished, RunError, TaskLimits, TaskRunner, TaskState, TaskUpdateSink, Turn};
+use chancery::config::TaskLimits;
+use chancery::{Finished, RunError, TaskRunner, TaskState, TaskUpdateSink, Turn};
 use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 

@@ -9,6 +9,7 @@ pub(crate) mod config_start;
 pub(crate) mod demo;
 pub(crate) mod documents;
 pub(crate) mod dropped_node;
+pub(crate) mod facade;
 pub(crate) mod mount;
 pub(crate) mod operator_api;
 pub(crate) mod probes;

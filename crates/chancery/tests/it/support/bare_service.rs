@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use chancery::{AgentCard, TaskLimits, TaskRunner, new_card};
+use chancery::config::TaskLimits;
+use chancery::{AgentCard, TaskRunner, new_card};
 use chancery_core::{
     Agent, Agents, Answer, Chancery, ChanceryParts, Clock, Dedupe, LogEntry, NextEvents, RetentionConfig, Rulebook, Seal, Store,
     Subscription,

@@ -1,6 +1,6 @@
 //! Every operation refuses in one shape: without a token, by another method, with an unknown parameter, with a bad body or path.
 
-use chancery::{ADMIN_ROUTES, AdminRoute};
+use chancery::cli_support::{ADMIN_ROUTES, AdminRoute};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 

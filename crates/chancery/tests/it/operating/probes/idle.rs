@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use chancery::TaskLimits;
 use chancery::agents::BuiltIn;
+use chancery::config::TaskLimits;
 use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 
 use super::costs::cpu_ticks;
