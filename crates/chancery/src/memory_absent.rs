@@ -12,8 +12,10 @@ use crate::key_registry::KeyRegistry;
 #[derive(Clone, Debug)]
 pub(crate) struct NodeMemory(Arc<Tier>);
 
+/// Why the memory of a node cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryBuildError {
+    /// The config has a tier, which this build cannot open.
     #[error("memory.tier: {0}")]
     Tier(#[from] MemoryError),
 }

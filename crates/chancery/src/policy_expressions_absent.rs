@@ -4,11 +4,11 @@ use chancery_rules::policy::{RuleConfig, Rules};
 
 /// Reads no condition.
 #[derive(Clone, Debug, Default)]
-pub struct Conditions(());
+pub(crate) struct Conditions(());
 
 impl Conditions {
     /// A config without rules has nothing to be read. Every other config is refused.
-    pub fn rules(&self, configs: &[RuleConfig]) -> Result<Rules, Vec<String>> {
+    pub(crate) fn rules(&self, configs: &[RuleConfig]) -> Result<Rules, Vec<String>> {
         if configs.is_empty() {
             return Ok(Rules::default());
         }

@@ -11,7 +11,7 @@ use crate::SchemaFault;
 pub struct Schemas(());
 
 impl Schemas {
-    /// Refuses every folder: a node that was told to check artifacts does not start without the check.
+    /// Refuses every folder: a node whose config asks for the check does not start without it.
     pub fn load(folder: &Path) -> Result<Self, SchemaFault> {
         let reason = "this build does not have the feature `schemas`".to_owned();
         Err(SchemaFault { file: folder.display().to_string(), reason })
