@@ -11,7 +11,7 @@ use crate::agents::Agents;
 use crate::service::Chancery;
 
 const PURPOSE: &str = "address";
-/// Five bits a letter: 130 bits that nobody guesses.
+/// Five bits a letter: 130 bits that cannot be guessed.
 const LETTERS: usize = 26;
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// How long the address before the last rotation holds.

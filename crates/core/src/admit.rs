@@ -60,7 +60,7 @@ impl Admitted {
         (self.parent.take(), self.chain.clone(), self.own.take())
     }
 
-    /// The call is recorded: its turn gets what was held for it, and whoever wants to freeze something need not wait for it any more.
+    /// The call is recorded: its turn gets the reserved budget, and a freeze no longer waits for it.
     pub(crate) fn into_turn(self) -> (Reservation, Arc<TaskPolicy>, Estimated, Prices) {
         drop(self.unfrozen);
         (self.reservation, Arc::clone(&self.conditions.policy), self.estimated, self.prices)
@@ -288,8 +288,8 @@ impl ChanceryInner {
         }
     }
 
-    /// The budgets from the root of the tree down to a new task, the one that was opened for it, and what the task and all
-    /// below it may spend, where that is less than what is above.
+    /// The budgets from the root of the tree down to a new task, and the budget that was opened for the task.
+    /// Also the limit of the task and all below it, where that is less than the limits above.
     fn chain(
         &self,
         call: &GovernedCall<'_>,

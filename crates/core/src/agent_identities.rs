@@ -9,7 +9,7 @@ use crate::service::{Chancery, ChanceryInner};
 
 /// Knows by which AgentIDs the agents of this node go.
 pub trait AgentIdentities: Send + Sync + Debug {
-    /// Asked with each call that claims a path, is told one, or comes back to an agent that waits.
+    /// Queried with each call that claims a path, receives one, or returns to an agent that waits.
     fn index(&self) -> Arc<AgentIdIndex>;
 }
 
@@ -23,7 +23,7 @@ impl Chancery {
 }
 
 impl ChanceryInner {
-    /// Without the port agents go by their names alone.
+    /// Without the port agents are identified by their names alone.
     pub(crate) fn agent_ids(&self) -> Arc<AgentIdIndex> {
         self.identities.get().map(|identities| identities.index()).unwrap_or_default()
     }

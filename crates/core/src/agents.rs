@@ -18,8 +18,8 @@ pub struct Agent {
     pub runner: Arc<dyn TaskRunner>,
     /// Whether callers from outside can see and call it. One that is not exposed is for the other agents of this process.
     pub exposed: bool,
-    /// Whether parts of a media type that its card does not list are refused. Otherwise the agent decides: cards of agents
-    /// elsewhere are often filled by default.
+    /// Whether parts of a media type that its card does not list are refused. Otherwise the agent decides:
+    /// cards of remote agents are often filled by default.
     pub enforces_input_modes: bool,
 }
 
@@ -75,7 +75,7 @@ impl Agents {
         self
     }
 
-    /// The same without one. The first one stays: there is always somebody at the root.
+    /// The same without one. The first one stays: there is always an agent at the root.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         if *self.first.name != *name {

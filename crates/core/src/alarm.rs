@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Moving the deadline costs nothing: the timer below is set anew only when it rings too early.
+/// Moving the deadline costs nothing: the timer below is set again only when it rings too early.
 #[derive(Debug, Default)]
 pub struct Alarm(Option<Pin<Box<Sleep>>>);
 

@@ -49,8 +49,9 @@ impl AnswerLedger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Room for an answer, or the reason why there is none now. A caller without any other answer always gets room unless the node
-    /// has none, and an answer that is alone on the node always has room: else a large task could never be read.
+    /// Room for an answer, or the reason for its refusal. A caller without any other answer always gets room
+    /// unless the node is full. An answer that is alone on the node always has room: else a large task could
+    /// never be read.
     pub(crate) fn reserve(self: &Arc<Self>, caller: &Caller, bytes: u64, limits: &TaskLimits) -> Result<AnswerPermit, Error> {
         let mut unread = self.lock();
         unread.check(caller, bytes, limits)?;
@@ -106,7 +107,7 @@ fn within(name: &'static str, used: u64, more: u64, limit: u64) -> Result<(), Er
 }
 
 impl AnswerPermit {
-    /// Room for so many bytes more, or the reason why there is none.
+    /// Room for so many bytes more, or the reason for its refusal.
     pub(crate) fn grow(&mut self, more: u64, limits: &TaskLimits) -> Result<(), Error> {
         let mut unread = self.ledger.lock();
         unread.check(&self.caller, more, limits)?;

@@ -13,10 +13,10 @@ use crate::service::Chancery;
 
 /// Callers that ask for it are shown where large parts are; all others get the parts themselves.
 pub const REFERENCES_EXTENSION: &str = "https://chancery.dev/a2a/artifact-references/v1";
-/// What was put away for a task nobody knows is kept this long: its message may be about to be recorded.
+/// Offloaded parts of an unknown task are kept this long: its message may be about to be recorded.
 const BEFORE_IT_IS_RECORDED: Duration = Duration::from_secs(600);
 
-/// Looks at what is said, where the operator wants it looked at.
+/// Inspects messages and artifacts, where the operator enables it.
 #[async_trait]
 pub trait PartStore: Send + Sync + Debug {
     /// Whether there may be something to do. Asked for every artifact.
@@ -37,37 +37,37 @@ pub trait PartStore: Send + Sync + Debug {
     /// Whether there may be references of ours among these. Asked for every message.
     fn has_our_link(&self, parts: &[Part]) -> bool;
 
-    /// References of ours among these are somebody else's from now on.
+    /// References of this node in these parts belong to their sender from now on.
     fn strip_foreign_links(&self, task: &TaskId, parts: &mut [Part]);
 
-    /// How much of them was put away for this task, in bytes.
+    /// How many of their bytes were offloaded for this task.
     fn away(&self, task: &TaskId, parts: &[Part]) -> u64;
 
-    /// How much was put away for a task, in bytes: also what nothing in it refers to.
+    /// How many bytes were offloaded for a task: also those without a reference.
     async fn weight(&self, task: &TaskId) -> Result<u64, Error>;
 
-    /// With what was put away back in its place.
+    /// The parts with their offloaded content restored.
     async fn restore(&self, task: &TaskId, parts: Vec<Part>) -> Result<Vec<Part>, Error>;
 
-    /// The most that is put away for one task.
+    /// The most bytes of offloaded parts for one task.
     fn max_task_bytes(&self) -> u64;
 
     /// The most that is put back into one answer.
     fn max_restored_bytes(&self) -> u64;
 
-    /// The length of what was put away under a digest, if there is such a thing.
+    /// The length of the offloaded part under a digest, if it exists.
     async fn length(&self, task: &TaskId, digest: &str) -> Result<Option<u64>, Error>;
 
     /// So many bytes of it from a place on, or fewer at its end.
     async fn piece(&self, task: &TaskId, digest: &str, from: u64, most: u64) -> Result<Vec<u8>, Error>;
 
-    /// The tasks that something was put away for.
+    /// The tasks with offloaded parts.
     async fn tasks(&self) -> Result<Vec<TaskId>, Error>;
 
     async fn forget(&self, task: &TaskId) -> Result<(), Error>;
 }
 
-/// What was put away for a caller's task.
+/// The offloaded parts of a caller's task.
 #[derive(Clone, Debug)]
 pub struct OffloadedPart {
     part_store: Arc<dyn PartStore>,
@@ -89,7 +89,7 @@ impl Chancery {
         let _ = self.0.part_store.set(part_store);
     }
 
-    /// A part that was put away, for the owner of its task and nobody else.
+    /// An offloaded part, for the owner of its task and no other caller.
     pub async fn offloaded_part(&self, owner: &Caller, task: &str, digest: &str) -> Result<OffloadedPart, Error> {
         let Some(part_store) = self.0.part_store.get() else { return Err(Error::task_not_found()) };
         let stored = self.0.store.find(owner, task, Names::Server).await.map_err(crate::find::internal)?;
@@ -98,7 +98,7 @@ impl Chancery {
         Ok(OffloadedPart { part_store: Arc::clone(part_store), task, digest: digest.to_owned(), length })
     }
 
-    /// Throws away what was put away for tasks that are forgotten.
+    /// Deletes the offloaded parts of deleted tasks.
     pub async fn clear_part_store(&self) -> Result<(), Error> {
         let Some(part_store) = self.0.part_store.get() else { return Ok(()) };
         for task in part_store.tasks().await? {

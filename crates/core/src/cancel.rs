@@ -38,8 +38,8 @@ impl ChanceryInner {
         }
     }
 
-    /// What was done for the task ends before it does, the deepest first. Says what became of each; of the task itself only if
-    /// its agent may go on elsewhere.
+    /// The subtasks end before the task, the deepest first. Returns the outcome of each; of the task itself
+    /// only if its agent may continue remotely.
     pub(crate) async fn cancel_with_all_below(
         self: &Arc<Self>,
         live: &Arc<LiveTask>,
@@ -74,7 +74,7 @@ impl ChanceryInner {
         cascaded
     }
 
-    /// Whatever ends the task first is its end: if that is not the cancel, the caller is told so.
+    /// The first ending of the task counts: if that is not the cancel, the caller gets the other one.
     pub(crate) async fn cancel_live(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<NamedTask, Error> {
         let refused_before = live.visible().cancels_refused;
         if !live.cancel_turn() && !self.call_off(live).await {
@@ -94,7 +94,8 @@ impl ChanceryInner {
         }
     }
 
-    /// Lets a runner that has the task elsewhere call it off there, although no turn is running. `false` if there is none such.
+    /// Lets a runner with a remote task cancel it there, although no turn is running. `false` without such a
+    /// runner.
     async fn call_off(self: &Arc<Self>, live: &Arc<LiveTask>) -> bool {
         let elsewhere = live.node().and_then(|node| node.link()).is_some_and(|link| link.task.is_some());
         if !elsewhere || live.visible().terminal {

@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-/// Runs in its caller's own flow as long as that is there: a caller that hangs up stops waiting, and nothing else.
+/// Runs in its caller's own flow as long as that is there: a caller that disconnects stops waiting, and
+/// nothing else.
 pub(crate) struct CarryOn<T: Send + 'static> {
     flow: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     background: TaskTracker,

@@ -71,7 +71,7 @@ fn metadata(field: &str, metadata: Option<&Metadata>, limits: &TaskLimits) -> Re
     }
 }
 
-/// Members that nobody here knows may be as long together as the metadata beside them.
+/// Unknown members may be as long together as the metadata beside them.
 fn unknown<T>(field: &str, unknown: &Unknown<T>, limits: &TaskLimits) -> Result<(), Error> {
     match unknown.weight() {
         bytes if bytes > limits.metadata_bytes => Err(Error::invalid_field(

@@ -28,7 +28,7 @@ pub(crate) fn fresh(seal: &dyn Seal, owner: &Caller) -> ContextId {
     ContextId::from(text)
 }
 
-/// Refuses an id that we made, or seem to have made, for somebody else.
+/// Refuses an id that the node made, or seems to have made, for another owner.
 pub(crate) fn check(seal: &dyn Seal, owner: &Caller, id: &ContextId) -> Result<(), Error> {
     let Ok(uuid) = Uuid::try_parse(id.as_str()) else { return Ok(()) };
     let bytes = uuid.as_bytes();
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(made.len(), 1000);
     }
 
-    /// Marks that anybody could make; good enough to tell contents apart.
+    /// Marks without a secret; good enough to tell contents apart.
     #[derive(Debug)]
     struct Marks;
 

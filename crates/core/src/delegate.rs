@@ -18,7 +18,7 @@ use crate::{Hop, TaskRecord, TokenTask};
 /// A hop token is good for as long as its task may take, but no longer than this.
 const LONGEST_MICROS: i64 = 3_600_000_000;
 
-/// One that has no more time left than this is made anew for whoever asks for it, if the task may take longer.
+/// A token with no more time left than this is renewed on its next use, if the task may take longer.
 const RENEWED_MICROS: i64 = 600_000_000;
 
 /// Carries the lineage and the budget of a task into the calls that are made for it.
@@ -79,7 +79,7 @@ impl Delegation {
         Some(node.context().child(self.0.record.id.clone(), self.0.record.agent.clone()))
     }
 
-    /// The same for whoever is called elsewhere, with the agents of its path named so that other nodes tell them apart.
+    /// The same for a remote agent, with the agents of its path named so that other nodes tell them apart.
     pub fn written_context(&self, naming: AgentNaming) -> Option<TaskContext> {
         let context = self.context()?;
         let ids = self.0.plane.upgrade()?.agent_ids();
@@ -90,7 +90,7 @@ impl Delegation {
         })
     }
 
-    /// What the task may spend, its own work and all that is done for it elsewhere, where there is a cap on it.
+    /// What the task may spend, its own work and all its remote subtasks, where there is a cap on it.
     pub fn granted(&self) -> Caps {
         self.0.granted
     }
@@ -154,7 +154,7 @@ impl Delegation {
         self.0.deadline.map_or(latest, |deadline| deadline.min(latest))
     }
 
-    /// What agents that pass on nothing but the token pass on with it: the members of the nodes before this one.
+    /// The members of the nodes before this one, for agents that forward nothing but the token.
     fn members(&self, plane: &ChanceryInner) -> Vec<String> {
         let foreign = self.0.brought.as_deref().map(|tokens| plane.foreign_tokens(tokens)).unwrap_or_default();
         let of_tokens: Vec<String> = foreign.into_iter().flat_map(|token| token.members).collect();

@@ -107,7 +107,7 @@ impl ChanceryInner {
         }
     }
 
-    /// Whether the conversation goes on with somebody already.
+    /// Whether the conversation already has a replica.
     async fn is_bound(&self, call: &GovernedCall<'_>, send: &SendMessage) -> bool {
         let Some(context_id) = &send.message.context_id else { return false };
         let link = self.store.context_link(&call.context.caller, &call.agent.name, context_id).await;

@@ -17,7 +17,7 @@ use crate::{Append, Decision, Freeze, FreezeScope, LineageRecord, StoreError, Ta
 pub enum RecordNote {
     /// An agent's card was fetched.
     CardObserved(Box<CardObserved>),
-    /// Somebody asked for a task to be cancelled. What came of it is an update of the task.
+    /// A caller or operator requested the cancel of a task. Its outcome is an update of the task.
     Cancelled {
         task: TaskId,
         by: Arc<str>,
@@ -35,11 +35,11 @@ pub enum RecordNote {
     },
     /// A notification was handed to a webhook, or given up.
     Delivered(Box<Delivered>),
-    /// The node handed a task to an agent for another agent, or to an agent elsewhere.
+    /// The node handed a task to an agent for another agent, or to a remote agent.
     Delegated(Box<Delegated>),
 }
 
-/// A delegation that this node made: a task with a task above it, or a task for an agent elsewhere.
+/// A delegation that this node made: a task with a task above it, or a task for a remote agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delegated {
     pub task: Arc<TaskRecord>,
@@ -86,7 +86,7 @@ pub struct Delivered {
     pub attempts: u32,
     /// What the receiver answered, if it did.
     pub status: Option<u16>,
-    /// Why nobody will try again by himself.
+    /// Why there is no automatic retry.
     pub given_up: Option<Arc<str>>,
     /// It had been given up before, and an operator asked for it.
     pub replay: bool,
@@ -157,14 +157,14 @@ pub struct RecordEnd {
 
 /// Puts what happens into words.
 pub trait Scribe: Send + Sync + Debug {
-    /// Called where a write is asked for, on any thread, so that the one who commits has less to do.
+    /// Called where a write is requested, on any thread, so that the committing thread has less to do.
     fn write(&self, what: RecordedWrite<'_>) -> RecordLines;
 
     /// Goes on with a record where it ends.
     fn go_on(&self, end: RecordEnd) -> Box<dyn Chain>;
 }
 
-/// The growing end of a record, in the hands of whoever knows the order of commits.
+/// The growing end of a record, owned by the writer that knows the order of commits.
 pub trait Chain: Send + Debug {
     /// Links lines to what came before. Signs by itself where enough has gathered.
     fn add(&mut self, lines: &RecordLines);
@@ -196,7 +196,7 @@ pub trait Record: Send + Sync + Debug {
     /// All that are kept, in order, that cover something after `after`.
     async fn checkpoints(&self, after: u64) -> Result<Vec<Checkpoint>, StoreError>;
 
-    /// Forgets all blocks before this index, which must be where a sealed segment ends, at once: nobody ever finds half a segment. What
-    /// says how it ended stays. Answers how many went.
+    /// Deletes all blocks before this index, which must be the end of a sealed segment, at once: no reader
+    /// ever finds half a segment. The seals stay. Returns how many blocks were deleted.
     async fn forget(&self, before: u64) -> Result<u64, StoreError>;
 }

@@ -45,8 +45,8 @@ impl End {
 }
 
 impl ChanceryInner {
-    /// Starts a turn. Its first step runs in the caller's own flow, which is all a quick agent needs; the rest goes
-    /// on in the background, whatever becomes of the caller.
+    /// Starts a turn. Its first step runs in the caller's own flow, which is all a quick agent needs; the
+    /// other steps run in the background, also after the caller disconnects.
     pub(crate) async fn execute(
         self: &Arc<Self>,
         live: &Arc<LiveTask>,
@@ -214,7 +214,8 @@ impl ChanceryInner {
         }
     }
 
-    /// With whom a task and its conversation went on. What cannot be read is taken for nothing: the agent is then asked anew.
+    /// The links of a task and of its conversation. Unreadable links count as absent: the agent then gets a
+    /// new conversation.
     async fn links(&self, live: &LiveTask, turn_origin: TurnOrigin) -> (Option<Link>, Option<Link>) {
         let record = &live.record;
         let unread = |fault: StoreError| {
@@ -235,7 +236,8 @@ impl ChanceryInner {
         (None, self.store.context_link(&record.owner, &record.agent, &record.context_id).await.unwrap_or_else(unread))
     }
 
-    /// Comes back when a runner that was told to stop has had its time. One that takes longer than it may is told.
+    /// Returns when a runner has had its time after a stop. A runner that takes longer than allowed is
+    /// stopped too.
     async fn overdue(&self, live: &LiveTask, time_limit: Option<Duration>) {
         let out_of_time = time_limit.map(|limit| (tokio::time::Instant::now() + limit, limit));
         // A turn whose agent refused a cancel goes on under another token.

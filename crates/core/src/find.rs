@@ -14,7 +14,8 @@ use crate::service::ChanceryInner;
 use crate::snapshots;
 use crate::{LogEntry, Names, Progress, StoreError, StoreTrouble, Stored, TaskRecord};
 
-/// When a caller is told to try again after the store failed: long enough for somebody to make room on a disk, short enough to wait.
+/// The retry delay for a caller after the store failed: long enough for an operator to free disk space, short
+/// enough to wait.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// A log is read in pages of this weight, so that a large task is in memory once and not twice.
@@ -71,7 +72,7 @@ impl ChanceryInner {
         }
     }
 
-    /// The same for a list that may leave the artifacts out. They are then not read where a snapshot has the rest.
+    /// The same for a list that may leave the artifacts out. They are then not read where a snapshot has the other members.
     pub(crate) async fn current_of_list(&self, stored: &Stored, artifacts: bool) -> Result<Arc<Task>, Error> {
         match self.open.get(&stored.task.id) {
             Some(live) => Ok(live.task()),
@@ -188,8 +189,8 @@ pub(crate) fn shown(record: &TaskRecord, mut task: Arc<Task>, history_length: Op
     NamedTask { task, dialect: record.dialect, client_task_id: record.client_task_id.clone() }
 }
 
-/// The caller learns that it was us and a reference; the log has the whole story. Where the store itself is in trouble, the caller
-/// is told to come back.
+/// The caller gets a reference and the fact that the node failed; the log has the details. If the store
+/// itself is in trouble, the caller gets a retry delay.
 pub(crate) fn internal(fault: StoreError) -> Error {
     let reference = crate::ids::fresh_id();
     tracing::error!(

@@ -11,8 +11,8 @@ use crate::service::{Chancery, ChanceryInner};
 use crate::{Freeze, FreezeScope, RecordNote};
 
 impl Chancery {
-    /// Waits for the calls that are being admitted at this moment. What runs goes on; cancel it to stop it. Whoever hangs up leaves
-    /// nothing half done: it is frozen all the same.
+    /// Waits for the calls that are being admitted at this moment. Running turns continue; cancel them to
+    /// stop them. A caller that disconnects leaves nothing half done: the scope is frozen all the same.
     pub async fn freeze(&self, scope: FreezeScope, by: &str, why: Option<&str>) -> Result<Freeze, Error> {
         if let Some(name) = scope.name() {
             plain_text("name", name)?;

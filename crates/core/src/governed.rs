@@ -62,7 +62,7 @@ pub struct Governed {
     pub verdicts: Arc<[Verdict]>,
 }
 
-/// The rules, in the order they are asked.
+/// The rules, in the order of their evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
@@ -98,7 +98,7 @@ pub enum Fact {
     Usd(MicroUsd),
     #[serde(skip_deserializing, serialize_with = "in_words")]
     Path(AgentPath),
-    /// Budgets, by their scopes. Put into words only for those who read them.
+    /// Budgets, by their scopes. Formatted only for readers.
     #[serde(skip_deserializing, serialize_with = "in_words")]
     Scopes(BudgetScopes),
 }
@@ -240,7 +240,7 @@ impl Spend {
         SettledReservation { settled: self.settled.saturating_sub(settled), overrun: self.overrun.saturating_sub(overrun) }
     }
 
-    /// Whether another turn was settled since something else was kept. Of tasks with one turn nobody has to ask.
+    /// Whether another turn was settled since something else was kept. Tasks with one turn need no query.
     pub fn is_of_later_turn_than(&self, kept: &Self) -> bool {
         self.earlier != SettledReservation::default() && kept.settled_at.is_some() && kept.settled_at != self.settled_at
     }

@@ -26,8 +26,8 @@ impl LateReply {
         Self { inner: Arc::clone(inner), context: context.clone(), live, before, history_length }
     }
 
-    /// Waits for the end of the turn. Whatever fails meanwhile, the reply is a task (or the agent's message): the caller was
-    /// already told that the call succeeded, so an error is logged and the recorded task is shown as it is.
+    /// Waits for the end of the turn. The reply is always a task (or the agent's message): the caller already
+    /// has the success status of the call. So an error is logged and the recorded task is the reply.
     pub async fn finish(self) -> (Reply, Option<AnswerPermit>) {
         let reply = match self.outcome().await {
             Ok(reply) => reply,
@@ -45,7 +45,7 @@ impl LateReply {
         &self.live.record.id
     }
 
-    /// Waits for the end of the turn, for a caller that was told nothing yet and can still be given an error.
+    /// Waits for the end of the turn, for a caller that got nothing yet and can still be given an error.
     pub async fn outcome(&self) -> Result<Reply, Error> {
         self.inner.settled(&self.live, self.before, None).await?;
         if self.live.has_webhooks() {

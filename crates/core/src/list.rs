@@ -51,7 +51,7 @@ pub struct PageReader {
     begun: bool,
     /// The caller takes references to large parts instead of the parts.
     references: bool,
-    /// What was put away is put back up to this much.
+    /// The most bytes of offloaded parts that are restored.
     restore: Option<u64>,
     /// Room for the tasks handed out since `take_permit`.
     permit: Option<AnswerPermit>,

@@ -39,9 +39,9 @@ pub(crate) struct LiveTask {
     state: Mutex<State>,
     visible: watch::Sender<Visible>,
     list: Weak<OpenTasks>,
-    /// Its place in its tree. Tasks from before anybody was governed have none.
+    /// Its place in its tree. Tasks from before governance have none.
     node: OnceLock<Arc<TreeNode>>,
-    /// Whether webhooks are told of it.
+    /// Whether webhooks receive its events.
     told: AtomicBool,
     /// The entry of its last snapshot, or 0.
     pub(crate) snapshot_seq: AtomicU64,
@@ -55,7 +55,7 @@ impl Drop for LiveTask {
     }
 }
 
-/// How far a task is, for those who wait.
+/// The progress of a task, for waiting readers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Visible {
     pub(crate) seq: u64,
@@ -111,7 +111,7 @@ struct State {
     report: CostReport,
     /// Why the running turn is being stopped, beside being cancelled.
     stop: Option<TurnStop>,
-    /// Why nobody knows whether the agent stopped when the task was cancelled.
+    /// Why it is unknown whether the agent stopped when the task was cancelled.
     unconfirmed: Option<String>,
     /// What the task cost, as it goes to the store with the next entries.
     spend: Option<Spend>,
@@ -218,7 +218,7 @@ impl LiveTask {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The task as everybody may see it.
+    /// The visible task.
     pub(crate) fn task(&self) -> Arc<Task> {
         Arc::clone(&self.lock().task)
     }
@@ -329,7 +329,7 @@ impl LiveTask {
         self.lock().pending.len()
     }
 
-    /// Makes the calling flow the one that records, if there is something to record and nobody does.
+    /// Makes the calling flow the recorder, if there is something to record and no other flow records.
     pub(crate) fn start_recording(&self) -> bool {
         let mut state = self.lock();
         if state.recording || (state.pending.is_empty() && state.spend.is_none()) {

@@ -58,7 +58,7 @@ impl MemoryLooks {
         }
     }
 
-    /// What an agent elsewhere reports with an update. A report that cannot be read is none.
+    /// The memory report of a remote agent in an update. An unreadable report counts as absent.
     pub(crate) fn reported(event: &TaskEvent) -> Option<Self> {
         let of = |metadata: Option<&Metadata>| {
             let text = metadata.map(Metadata::text).filter(|text| text.contains(MEMBER))?;

@@ -34,7 +34,7 @@ impl OpenTasks {
         self.shard(id).get(id).and_then(Weak::upgrade)
     }
 
-    /// Adds a task, unless somebody else has added it meanwhile: then that one counts.
+    /// Adds a task, unless another flow has added it meanwhile: then that one counts.
     pub(crate) fn add(self: &Arc<Self>, live: LiveTask) -> Arc<LiveTask> {
         let mut shard = self.shard(&live.record.id);
         if let Some(known) = shard.get(&live.record.id).and_then(Weak::upgrade) {
@@ -54,7 +54,7 @@ impl OpenTasks {
         }
     }
 
-    /// Takes a task off the list while somebody still holds it, because it fell behind the store.
+    /// Takes a task off the list while it is still held, because it fell behind the store.
     pub(crate) fn drop_stale(&self, live: &Arc<LiveTask>) {
         let mut shard = self.shard(&live.record.id);
         if shard.get(&live.record.id).is_some_and(|weak| std::ptr::eq(weak.as_ptr(), Arc::as_ptr(live))) {

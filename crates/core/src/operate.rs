@@ -34,8 +34,8 @@ impl Chancery {
         self.0.entries(&stored.task.id, after, limit).await
     }
 
-    /// Cancels a task after all that was done for it, the deepest first. Answers the task, and what became of those below; of
-    /// the task itself only if its agent may go on.
+    /// Cancels a task after all its subtasks, the deepest first. Returns the task, and the outcome of those
+    /// below; of the task itself only if its agent may continue.
     pub async fn operator_cancel(&self, id: &str) -> Result<(NamedTask, Vec<Cascaded>), Error> {
         let stored = self.operator_find(id).await?;
         if stored.progress.state.is_terminal() {

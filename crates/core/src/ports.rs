@@ -23,8 +23,8 @@ pub trait Clock: Send + Sync + Debug {
     /// The time of day. An operator can set it, forward and back.
     fn now(&self) -> Timestamp;
 
-    /// The time since some moment before the first call of this process. Nobody can set it: for what is
-    /// counted while the node runs.
+    /// The time since some moment before the first call of this process. It cannot be set: for counts while
+    /// the node runs.
     fn elapsed(&self) -> Duration;
 }
 
@@ -38,7 +38,7 @@ pub trait Seal: Send + Sync + Debug {
     /// A mark on content that only this node can make, and makes again for the same content.
     fn mark(&self, purpose: &str, content: &[u8]) -> [u8; 32];
 
-    /// A digest that nobody can find a second content for.
+    /// A collision-resistant digest.
     fn digest(&self, content: &[u8]) -> [u8; 32];
 }
 
@@ -54,7 +54,7 @@ pub trait HopTokenService: Send + Sync + Debug {
     /// The same for the value of this node's member of `tracestate`, which another node wrote in the place of a token.
     fn read_member(&self, value: &str, now: Timestamp) -> Result<TokenTask, TokenCheck>;
 
-    /// What a token of another node says to those it is none of.
+    /// The content of another node's token.
     fn read_foreign(&self, _token: &str) -> ForeignToken {
         ForeignToken::default()
     }
@@ -63,8 +63,8 @@ pub trait HopTokenService: Send + Sync + Debug {
 /// What a token of another node says. It is no proof of anything, so it may only bind the call it came with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ForeignToken {
-    /// Members of `tracestate`, each as `NODE@chancery=HANDLE`, to be passed on in the place of the token: the other node's own, and
-    /// those of nodes that the call came through.
+    /// Members of `tracestate`, each as `NODE@chancery=HANDLE`, to be forwarded in the place of the token:
+    /// the other node's own, and those of nodes that the call came through.
     pub members: Vec<String>,
     /// What the other node lets the call cost.
     pub budget: Caps,
@@ -141,9 +141,9 @@ pub struct Append {
     pub governed: Option<Box<Governed>>,
     /// What the task has cost, from now on. Nothing leaves that as it was.
     pub spend: Option<Spend>,
-    /// What was decided about a message that the task goes on with, or recorded of what its agent looked at elsewhere.
+    /// The decision about a message that continues the task, or the record of its agent's reads of memory.
     pub decision: Option<Arc<Decision>>,
-    /// A webhook that is told of the task from its beginning. Only with a creation.
+    /// A webhook that receives the task's events from its beginning. Only with a creation.
     pub register: Option<Box<NewRegistration>>,
     /// For the record, if one is kept, beside what all this says by itself.
     pub notes: Vec<RecordNote>,
@@ -172,9 +172,11 @@ pub struct Keyed {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Appended {
     Recorded,
-    /// As before, and there is something to tell a webhook, sooner than there was for its origin: whoever delivers is to be woken.
+    /// As before, and a webhook has something to receive, sooner than its origin had: the engine is to be
+    /// woken.
     RecordedToTell,
-    /// As before, and there is something to tell a webhook, but it, or others of its origin, are behind already: nobody has to be woken.
+    /// As before, and a webhook has something to receive, but it, or others of its origin, are behind
+    /// already: no wake-up is needed.
     RecordedBehind,
     /// The owner used this idempotency key before and it has not expired. Nothing was written.
     KeyKnown {
@@ -210,8 +212,8 @@ pub struct Stored {
 pub struct SweepPlan {
     /// Terminal tasks whose status is older than this go.
     pub older_than: Option<Timestamp>,
-    /// Of the terminal tasks that are left, only this many stay, newest first. Those of trees in which something goes on stay whatever
-    /// this or their age says, and nobody goes in their place.
+    /// Of the terminal tasks that are left, only this many stay, newest first. Those of trees with an open
+    /// task stay regardless of this and of their age, and no other task goes in their place.
     pub keep_at_most: Option<u64>,
     /// Of the ended tasks that are left, the newest stay that use at most this many bytes. Only a store in memory applies it; tasks
     /// of trees that have not ended stay as under `keep_at_most`.
@@ -256,7 +258,7 @@ pub enum NonceVerdict {
     Full,
 }
 
-/// How many entries from the front weigh no more than `bytes` together; the first counts whatever it weighs.
+/// How many entries from the front weigh no more than `bytes` together; the first counts with any weight.
 pub fn fitting(entries: &[Arc<LogEntry>], bytes: u64) -> usize {
     let mut sum = 0_u64;
     let within = |entry: &&Arc<LogEntry>| {
@@ -314,17 +316,17 @@ pub trait Store: Send + Sync + Debug {
         Ok(())
     }
 
-    /// The snapshot of a task, without its artifacts unless they are asked for.
+    /// The snapshot of a task, without its artifacts unless `_artifacts` is set.
     async fn snapshot(&self, _task: &TaskId, _artifacts: bool) -> Result<Option<TaskSnapshot>, StoreError> {
         Ok(None)
     }
 
     async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<TaskListing, StoreError>;
 
-    /// Tasks that were submitted or working: after a restart nobody works on them any more.
+    /// Tasks that were submitted or working: after a restart no turn works on them any more.
     async fn unfinished(&self) -> Result<Vec<Stored>, StoreError>;
 
-    /// How a task was governed. Nothing for tasks from before anybody was.
+    /// The governance of a task. Nothing for tasks from before governance.
     async fn governed(&self, task: &TaskId) -> Result<Option<Governed>, StoreError>;
 
     /// All tasks of a delegation tree that are kept, in the order they were made.
@@ -343,8 +345,8 @@ pub trait Store: Send + Sync + Debug {
     /// their trees, and what was settled since then, by tasks that are kept and by those that are not.
     async fn ledger(&self, settled_since: Timestamp) -> Result<LedgerSnapshot, StoreError>;
 
-    /// What turns cost that were settled since then, of tasks that are kept and of those that are not. A store may add up those
-    /// that are alike, and leave the roots out unless `trees` are asked for.
+    /// The costs of turns that were settled since then, of stored and of deleted tasks. A store may add up
+    /// equal ones, and leave the roots out unless `trees` is set.
     async fn spent(&self, since: Timestamp, _trees: bool) -> Result<Vec<PastSpend>, StoreError> {
         let LedgerSnapshot { tasks, past } = self.ledger(Timestamp::from_micros(i64::MIN)).await?;
         let kept = tasks.iter().filter_map(|row| PastSpend::of_last_turn(&row.owner, &row.agent, &row.governed));

@@ -45,8 +45,8 @@ pub struct Subscription {
     visible: watch::Receiver<Visible>,
     /// The last entry the reader has.
     cursor: u64,
-    /// The task as it was at the cursor is shown before anything else. It is made when it is asked for: a reader that waits holds
-    /// no picture of the task.
+    /// The task as it was at the cursor is shown before anything else. It is made on demand: a waiting reader
+    /// holds no snapshot of the task.
     snapshot: bool,
     until: Until,
     /// Wait for the agent's first word, because it may be a message instead of a task.

@@ -29,7 +29,7 @@ pub trait SharedMemory: Send + Sync + Debug {
     async fn write(&self, wanted: RecallRequest, vectors: Vec<(u64, Vec<f32>)>) -> Result<WrittenGeneration, Error>;
 }
 
-/// What somebody wants to look at, with who it is.
+/// A requested read of memory, with its requester.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecallRequest {
     pub witness: String,

@@ -83,14 +83,14 @@ impl ChanceryInner {
         }
     }
 
-    /// There may be something for webhooks to be told.
+    /// Wakes the engine: there may be something for webhooks to receive.
     pub(crate) fn ring(&self) {
         if let Some(push) = &self.push {
             push.notifier.ring();
         }
     }
 
-    /// Records what waits, if nobody does.
+    /// Records waiting updates, if no other flow does.
     pub(crate) async fn start_recording(self: &Arc<Self>, live: &Arc<LiveTask>) {
         std::future::poll_fn(|context| {
             self.record(live, context);

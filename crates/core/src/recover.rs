@@ -13,7 +13,7 @@ use crate::restored_parts::restored_message;
 use crate::runner::AfterRestart;
 use crate::service::{Chancery, ChanceryInner};
 
-/// Before a store that failed is asked again.
+/// The pause before another attempt at a store that failed.
 const AFTER_FAULT: Duration = Duration::from_secs(5);
 
 /// What a start found.
@@ -62,8 +62,9 @@ impl ChanceryInner {
         Ok(AfterRestart::Fail)
     }
 
-    /// The store could not keep what a task did, and its turn was broken off. Whoever waits for its end, webhooks among them, hears of one as
-    /// soon as that can be kept. One whose agent takes it up after a restart is left for that.
+    /// The store could not keep the updates of a task, and its turn was broken off. Waiting callers and
+    /// webhooks get an ending as soon as the store can keep it. A task that its agent resumes after a restart
+    /// is left for that.
     pub(crate) fn end_later(self: &Arc<Self>, task: TaskId) {
         let inner = Arc::clone(self);
         self.in_background("ending a broken task", async move {

@@ -9,7 +9,7 @@ use crate::govern::node::TreeNode;
 use crate::service::ChanceryInner;
 
 impl ChanceryInner {
-    /// An agent may name the conversation of a task it works on: it says by that which task it calls for.
+    /// An agent may name the conversation of a task it works on: by that it names the task it calls for.
     pub(crate) fn was_given(&self, context: &CallContext, id: &ContextId) -> bool {
         let of_task = |node: &Arc<TreeNode>| {
             node.record.context_id == *id || node.link().is_some_and(|link| link.context.as_ref() == Some(id))
@@ -17,7 +17,7 @@ impl ChanceryInner {
         self.given(context).iter().any(of_task) || self.is_own_name(context, id.as_str())
     }
 
-    /// Whether an agent elsewhere calls a task by that name which the caller may be working on.
+    /// Whether a remote agent uses that name for a task that the caller may be working on.
     fn is_own_name(&self, context: &CallContext, name: &str) -> bool {
         !self.named_tasks(context, &self.govern.rules.load(), std::iter::once(name)).is_empty()
     }
@@ -29,8 +29,8 @@ impl ChanceryInner {
         context.standing.agent.as_ref().or(context.via.as_ref()).map(given).unwrap_or_default()
     }
 
-    /// A message may point only at tasks of the caller's own, and an agent at those it was given, by its own names too. Somebody
-    /// else's and none at all are the same answer.
+    /// A message may point only at tasks of its caller, and an agent at those it was given, by its own names
+    /// too. A task of another caller and a missing task give the same answer.
     pub(crate) async fn check_references(&self, context: &CallContext, message: &Message) -> Result<(), Error> {
         let given = self.given(context);
         let was_given = |id: &TaskId| {

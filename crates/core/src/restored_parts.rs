@@ -55,7 +55,7 @@ impl ChanceryInner {
     }
 }
 
-/// Whether the part_store has something to do with what is said here.
+/// Whether the part store has something to do with this content.
 pub(crate) fn concerns(part_store: &Arc<dyn PartStore>, message: &Message) -> bool {
     part_store.is_large(&message.parts) || part_store.has_our_link(&message.parts)
 }
@@ -149,7 +149,7 @@ pub(crate) async fn restored_message(
     }
 }
 
-/// Events for somebody who does not take references: so many from the front as fit into memory at once, made whole.
+/// Events for a reader without references: so many from the front as fit into memory at once, made whole.
 pub(crate) async fn restored_events(
     part_store: &Arc<dyn PartStore>,
     task: &TaskId,
@@ -173,7 +173,7 @@ pub(crate) async fn restored_events(
     Ok(events)
 }
 
-/// One event, if no more than so much of it was put away.
+/// One event, if no more than so much of it was offloaded.
 pub(crate) async fn restored_entry(
     part_store: &Arc<dyn PartStore>,
     task: &TaskId,
@@ -204,7 +204,7 @@ pub(crate) async fn restored_entry(
     Ok(Arc::new(LogEntry { event, ..LogEntry::clone(entry) }))
 }
 
-/// What a webhook is told, which takes no references.
+/// The content for a webhook, which accepts no references.
 pub(crate) async fn restored_payload(
     part_store: &Arc<dyn PartStore>,
     task: &TaskId,

@@ -16,7 +16,7 @@ use crate::{ExpiryPlan, StoreError, SweepPlan};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// Ended tasks older than this many hours go. 0 keeps them for ever.
+    /// Ended tasks older than this many hours are deleted. 0 keeps them permanently.
     pub max_age_hours: u64,
     /// Of the ended tasks at most this many stay, the newest. 0 keeps all.
     pub max_tasks: u64,
@@ -26,8 +26,8 @@ pub struct RetentionConfig {
     pub max_decisions: u64,
     /// Of the idempotency keys at most this many stay, those that expire last. 0 keeps all until they expire.
     pub max_keys: u64,
-    /// What ended turns cost is kept for this many hours, also when their tasks are gone; longer where a budget counts it. 0 keeps it
-    /// for ever.
+    /// The costs of ended turns are kept for this many hours, also when their tasks are deleted; longer where
+    /// a budget counts them. 0 keeps them permanently.
     pub max_cost_age_hours: u64,
     /// How often to look for tasks that have grown too old.
     pub sweep_every_seconds: u64,

@@ -54,7 +54,7 @@ impl Routed {
 }
 
 impl ChanceryInner {
-    /// Lets the agent's runner choose, where nothing binds the call to somebody already.
+    /// Lets the agent's runner choose, where nothing binds the call to a replica.
     pub(crate) fn choose(
         &self,
         call: &GovernedCall<'_>,

@@ -18,30 +18,31 @@ use crate::sink::{Finished, TaskUpdateSink};
 pub trait TaskRunner: Send + Sync + 'static {
     async fn run(&self, turn: Turn, updates: TaskUpdateSink) -> Result<Finished, RunError>;
 
-    /// What becomes of a task that was being worked on when the process ended.
+    /// What happens to a task that was being worked on when the process ended.
     fn after_restart(&self) -> AfterRestart {
         AfterRestart::Fail
     }
 
-    /// Whether it speaks for agents elsewhere and has to find them again: then its turns come with the links of their task
-    /// and of their context.
+    /// Whether it calls remote agents and has to find their tasks again: then its turns come with the links
+    /// of their task and of their context.
     fn keeps_links(&self) -> bool {
         false
     }
 
-    /// Chooses who is to do the work, for a runner that has a choice, before the caller's policy is asked. A runner without one
-    /// answers nothing; one that has nobody to ask refuses.
+    /// Chooses the replica for the work, for a runner that has a choice, before the caller's policy is
+    /// evaluated. A runner without a choice returns nothing; one without a usable replica refuses.
     fn select(&self, _asked: &SelectorQuery<'_>) -> Result<Option<Arc<str>>, Error> {
         Ok(None)
     }
 
-    /// The agents that `select` can choose from now, for a runner that speaks for agents elsewhere. A runner that does the work in
-    /// this process answers `None`.
+    /// The agents that `select` can choose from now, for a runner of remote agents. A runner that does the
+    /// work in this process answers `None`.
     fn peers(&self, _asked: &SelectorQuery<'_>) -> Option<Vec<PeerSnapshot>> {
         None
     }
 
-    /// Where the agent that was chosen is told of the lineage of its tasks, in a word, for a runner that calls agents elsewhere.
+    /// Where the chosen agent receives the lineage of its tasks, in a word, for a runner that calls remote
+    /// agents.
     fn lineage_by(&self, _selected: Option<&str>) -> Option<&'static str> {
         None
     }
@@ -120,7 +121,7 @@ pub struct Turn {
     pub tracestate: Option<Arc<str>>,
     /// The protocol extensions that call asked for.
     pub extensions: Vec<String>,
-    /// How the caller wants its answer, for runners that ask an agent elsewhere.
+    /// The caller's mode of answer, for runners that call a remote agent.
     pub reply_mode: ReplyMode,
     /// Who was chosen to do the work, where `select` chose.
     pub selected: Option<Arc<str>>,
@@ -137,7 +138,7 @@ pub struct RunError {
     pub reason: String,
     /// The message was not taken, and there is no task to speak of.
     pub(crate) refusal: Option<Box<Error>>,
-    /// Nobody has begun to work on it, so it cost nothing.
+    /// No agent has begun to work on it, so it cost nothing.
     pub(crate) not_begun: bool,
     /// What an operator is shown of an answer that could not be read.
     pub(crate) facts: Vec<(&'static str, String)>,
@@ -161,7 +162,7 @@ impl RunError {
         self
     }
 
-    /// Nobody could be given the work: the task fails, and nothing is charged for it.
+    /// No agent could take the work: the task fails, and nothing is charged for it.
     pub fn not_begun(reason: impl Into<String>) -> Self {
         Self { not_begun: true, ..Self::new(reason) }
     }

@@ -70,9 +70,10 @@ pub struct ChanceryParts {
     pub dedupe: Dedupe,
     /// What governs calls.
     pub rules: Rulebook,
-    /// Makes and reads hop tokens. Without it none go out, and those that come in are taken for somebody else's.
+    /// Makes and reads hop tokens. Without it the node sends none, and treats received tokens as those of
+    /// other nodes.
     pub hops: Option<Arc<dyn HopTokenService>>,
-    /// What webhooks need. Without it there are none.
+    /// The parts of webhooks. Without it the node has no webhooks.
     pub push: Option<PushParts>,
 }
 
@@ -116,7 +117,7 @@ pub(crate) struct ChanceryInner {
     pub(crate) loops: LoopTracker,
     /// Fires when the node is dropped without a stop: turns end where they are, as at the end of the process.
     pub(crate) abandoned: CancellationToken,
-    /// Counts tasks that came with a name of their client's choice, for those who wait for one.
+    /// Counts tasks that came with a name of their client's choice, for readers that wait for one.
     pub(crate) named: watch::Sender<u64>,
     /// Fires when the node stops: streams close, with an id to resume from.
     pub(crate) shutdown: CancellationToken,
@@ -225,7 +226,7 @@ impl Chancery {
         look(&self.0.govern.rules.load())
     }
 
-    /// What goes beside the trace of a notification: calls of whoever is notified are no part of the tree.
+    /// The `tracestate` of a notification: calls of its receiver are no part of the tree.
     pub fn tracestate_of_notifications(&self) -> String {
         self.0.marks.detached()
     }
@@ -244,12 +245,12 @@ impl Chancery {
         self.0.dedupe.store(Arc::new(dedupe));
     }
 
-    /// The next sweep goes by this.
+    /// The next sweep uses this.
     pub fn set_retention(&self, retention: RetentionConfig) {
         self.0.retention.set(retention);
     }
 
-    /// The time by the clock that everything here goes by.
+    /// The current time by the node's clock.
     pub fn now(&self) -> Timestamp {
         self.0.clock.now()
     }
@@ -365,7 +366,7 @@ impl From<Subscription> for Answer {
     }
 }
 
-/// More than everybody gets to see, for those who proved who they are.
+/// The extended card, for authenticated callers.
 fn extended_card(context: &CallContext, agent: &Agent) -> Result<Arc<AgentCard>, Error> {
     let Some(card) = &agent.extended else {
         return Err(Error::new(ErrorKind::UnsupportedOperation, "this agent has no extended card"));

@@ -21,7 +21,7 @@ use crate::{Clock, Link, MicroUsd, PartStore};
 #[must_use]
 pub struct Finished(Option<Box<LastWords>>);
 
-/// An ending with something large in it, which is put away before it is taken.
+/// An ending with a large part, which is offloaded before the ending is accepted.
 #[derive(Debug)]
 struct LastWords {
     sink: TaskUpdateSink,
@@ -59,7 +59,7 @@ impl From<NotTaken> for SinkClosed {
     }
 }
 
-/// What became of a turn whose agent passed something on.
+/// The outcome of a turn whose agent forwarded something.
 #[derive(Debug)]
 pub enum Passed {
     /// It goes on.
@@ -99,7 +99,7 @@ pub struct TaskUpdateSink {
     clock: Arc<dyn Clock>,
     limits: Arc<TaskLimits>,
     part_store: Option<Arc<dyn PartStore>>,
-    /// How much of the task was put away, once somebody had to know.
+    /// How much of the task was offloaded, once it was needed.
     away: Option<u64>,
 }
 
@@ -129,7 +129,7 @@ impl TaskUpdateSink {
         self.chunk(artifact, false, true).await
     }
 
-    /// One more piece of an artifact: `append` continues the one of this id, otherwise it is started anew.
+    /// One more chunk of an artifact: `append` continues the one of this id, otherwise it is started again.
     pub async fn chunk(&mut self, artifact: Artifact, append: bool, last_chunk: bool) -> Result<(), SinkClosed> {
         if control_character(artifact.artifact_id.as_str()).is_some() {
             return Err(SinkClosed(format!("the artifact id {:?} has a control character", artifact.artifact_id.as_str())));
@@ -167,7 +167,7 @@ impl TaskUpdateSink {
         self.end(TaskState::Rejected, Some(message))
     }
 
-    /// Stopped because it was told to.
+    /// Stopped because of a cancel or a limit.
     pub fn canceled(self) -> Finished {
         self.end(TaskState::Canceled, None)
     }
@@ -214,7 +214,7 @@ impl TaskUpdateSink {
         self.live.refuse_cancel(error)
     }
 
-    /// The agent answered a cancel with its task, in whatever state it is: that is what the caller gets.
+    /// The agent answered a cancel with its task, in any state: that is the answer to the caller.
     pub fn answer_cancel(&self) {
         self.live.answer_cancel();
     }
@@ -237,8 +237,8 @@ impl TaskUpdateSink {
         self.live.set_link(link);
     }
 
-    /// Passes on what an agent elsewhere said, with all it carries. For runners that speak for such an agent and learn
-    /// only from its words whether they end the turn.
+    /// Forwards an event of a remote agent, with all it carries. For runners of such an agent, which learn
+    /// only from its events whether they end the turn.
     pub async fn pass(mut self, event: TaskEvent) -> Result<Passed, SinkClosed> {
         match event {
             TaskEvent::Status(StatusChange { status, metadata, unknown }) => {
@@ -321,7 +321,7 @@ impl TaskUpdateSink {
         Ok(event)
     }
 
-    /// An ending that was not put away, without links that would be taken for ours.
+    /// An ending that was not offloaded, without links that look like the node's.
     fn without_foreign_links(&self, mut event: TaskEvent) -> TaskEvent {
         if let (
             Some(part_store),

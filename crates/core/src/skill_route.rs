@@ -220,7 +220,7 @@ impl ChanceryInner {
         Arc::clone(place.and_then(|place| owners.get(place).copied()).unwrap_or(&offering[0]))
     }
 
-    /// Measures a turn of an agent that a selector could choose. Agents elsewhere are measured by whoever calls them.
+    /// Measures a turn of an agent that a selector could choose. The client of a remote agent measures it.
     pub(crate) fn measured(&self, agent: &Agent) -> Option<MeasuredTurn> {
         let routing = self.skill_routing.load();
         let is_compared = routing.enabled && !agent.runner.keeps_links() && self.agents.load().several();

@@ -37,7 +37,7 @@ impl ChanceryInner {
         }
     }
 
-    /// Keeps a snapshot if it is due, and returns whether it did. A fault changes nothing that anybody reads, so it is only logged.
+    /// Keeps a snapshot if it is due, and returns whether it did. A fault changes no answer, so it is only logged.
     pub(crate) async fn keep_snapshot(&self, task: &Arc<Task>, seq: u64, last: u64) -> bool {
         if !is_due(task, seq, last) {
             return false;

@@ -50,7 +50,7 @@ impl Streams {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody reads a stream of the task.
+    /// Whether a stream of the task has a reader.
     pub(crate) fn is_watched(&self, task: &TaskId) -> bool {
         self.lock().tasks.contains_key(task)
     }

@@ -45,8 +45,8 @@ struct NewTask {
 }
 
 impl ChanceryInner {
-    /// Until the rules have let the call through, whoever hangs up takes it along. From then on it is carried through, so that
-    /// nothing is ever recorded that nobody works on.
+    /// Until the rules have admitted the call, a caller that disconnects ends it. From then on it is carried
+    /// through, so that every recorded task has a turn.
     pub(crate) async fn take_message(
         self: &Arc<Self>,
         context: &CallContext,
@@ -318,7 +318,8 @@ impl ChanceryInner {
         Ok(Taken { live, before: seq, cursor: seq, fresh: false })
     }
 
-    /// The turn of a message that goes on with its task, as the call says it. Nobody was chosen for it, and nothing is allotted to it.
+    /// The turn of a message that continues its task, from the call. It has no chosen replica and no
+    /// allotment.
     fn queued_turn(
         &self,
         context: &CallContext,
@@ -343,7 +344,7 @@ impl ChanceryInner {
         }
     }
 
-    /// What the record says of a task that another agent asked for, or that goes to an agent elsewhere.
+    /// The record of a task that another agent requested, or that goes to a remote agent.
     fn delegated(
         &self,
         agent: &Agent,

@@ -153,7 +153,7 @@ impl ChanceryInner {
         (mark, tree)
     }
 
-    /// The task of a token that another node passed on as this node's member of `tracestate`.
+    /// The task of a token that another node forwarded as this node's member of `tracestate`.
     fn named_by_member(&self, value: &str) -> Option<TaskId> {
         let named = self.hops.as_ref()?.read_member(value, self.clock.now()).ok()?;
         Some(named.task)
@@ -200,7 +200,7 @@ impl ChanceryInner {
         }
     }
 
-    /// A runner of this process calls: nobody has to be asked which task it works on.
+    /// A runner of this process calls: its task is known without a search.
     fn within(&self, parent: &TaskId, caller: AgentRef) -> Option<Traced> {
         let parent = self.govern.trees.get(parent)?;
         let above = self.open_task(&parent);
@@ -215,7 +215,8 @@ impl ChanceryInner {
         Some(Traced { lineage, parent: Some(parent), others: Vec::new(), roots })
     }
 
-    /// The first token that is one of ours decides. Those of other nodes say nothing here; they are for those who made them.
+    /// The first token of this node decides. Those of other nodes prove nothing here; they are for their
+    /// issuers.
     fn presented(&self, tokens: &str, seen: &mut TaskNodes) -> PresentedToken {
         let Some(hops) = &self.hops else { return PresentedToken::Foreign };
         for token in tokens.split(',').map(str::trim) {

@@ -118,7 +118,7 @@ pub fn watched<T>(name: &'static str, work: impl Future<Output = T>) -> impl Fut
     })
 }
 
-/// Runs work of one connection, call or command in a task of its own. Whoever started it waits for it or aborts it.
+/// Runs work of one connection, call or command in a task of its own. Its starter waits for it or aborts it.
 #[expect(clippy::disallowed_methods, reason = "every other file starts its tasks here, under a name")]
 pub fn spawn_watched<T: Send + 'static>(name: &'static str, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     tokio::spawn(watched(name, work))

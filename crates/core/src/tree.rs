@@ -44,7 +44,7 @@ pub struct TreePage {
     pub next: Option<TaskId>,
 }
 
-/// What became of a task that was to be cancelled with the one above it.
+/// The outcome for a task that was to be cancelled with the one above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CascadeOutcome {
@@ -213,7 +213,7 @@ impl ChanceryInner {
         Cascaded { task: node.record.id.clone(), agent: node.record.agent.clone(), depth: node.kinship.depth, outcome, reason }
     }
 
-    /// Answers why it is not known whether an agent elsewhere stopped too.
+    /// Returns why it is unknown whether a remote agent stopped too.
     async fn cancel_stored(self: &Arc<Self>, node: &TreeNode) -> Result<Option<String>, Error> {
         let stored = self.store.find_any(node.record.id.as_str()).await.map_err(internal)?.ok_or_else(Error::task_not_found)?;
         let live = self.open(stored).await?;

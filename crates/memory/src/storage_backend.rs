@@ -45,7 +45,7 @@ pub(crate) trait StorageBackend: Send + Sync + Debug {
     fn vectors(&self, digest: &Digest, limit: u64) -> Result<PulledBatch, MemoryError>;
 }
 
-/// The object under this name, in every backend.
+/// The name of the vectors with this digest, the same in every backend.
 pub(crate) fn vectors_name(digest: &Digest) -> String {
     format!("vectors/{digest}.ruvec")
 }

@@ -31,9 +31,9 @@ pub(crate) struct Allotment {
     pub(crate) before: Spend,
     /// What was reported in this turn.
     pub(crate) heard: CostReport,
-    /// The node was started anew meanwhile: nobody knows what the turn did until then.
+    /// The node restarted meanwhile: the cost of the turn until then is unknown.
     pub(crate) interrupted: bool,
-    /// Whether the caller wants to be told what it cost.
+    /// Whether the caller requested the cost.
     pub(crate) announced: bool,
     /// What the turn does is logged in it; what it cost is written on it at the end.
     pub(crate) span: Span,
@@ -105,7 +105,8 @@ impl Allotment {
         Caps { usd: free.usd.map(|_| held.usd), tokens: free.tokens.map(|_| held.tokens), tasks: None }
     }
 
-    /// The same for an agent elsewhere, whose cap this is: it gets room for more than was observed, as far as there is more.
+    /// The same for a remote agent, whose cap this is: it gets room for more than was observed, as far as
+    /// there is more.
     pub(crate) fn granted_elsewhere(&self) -> Caps {
         let (granted, held) = (self.granted(), self.held.amount());
         let mut room = room(&self.estimated, held);

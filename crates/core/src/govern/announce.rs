@@ -81,7 +81,7 @@ fn without_account(metadata: Option<Metadata>) -> Option<Metadata> {
     metadata.retained(|name, text| !(name == GOVERNANCE_EXTENSION || name == VENDOR && mirrors(text)))
 }
 
-/// The account, in the shape it is told in.
+/// The account, in its wire shape.
 #[derive(Serialize)]
 struct Account<'a> {
     cost: Cost,

@@ -12,20 +12,20 @@ use crate::{Freeze, FreezeScope};
 
 type Frozen = BTreeMap<FreezeScope, Freeze>;
 
-/// The list is never changed, but replaced: those who admit a call go by the one they found and hold up nobody. Whoever replaces it
-/// waits until the last of them has let the old one go.
+/// The list is never changed, but replaced: an admission uses the list it found and delays no other. A
+/// replacement waits until the last admission has released the old list.
 #[derive(Debug)]
 pub(crate) struct Freezes {
     current: ArcSwap<List>,
-    /// Each ends when nobody holds one of the lists any more: those that somebody may still hold, and last the current one. Whoever
-    /// has this may replace the list.
+    /// Each ends when one of the lists has no holder any more: first the older lists, last the current one.
+    /// The owner of this lock may replace the list.
     let_go: Mutex<Vec<oneshot::Receiver<()>>>,
 }
 
 #[derive(Debug)]
 struct List {
     frozen: Frozen,
-    /// Dropped with the list, which the other end sees.
+    /// Dropped with the list, which the receiving half notices.
     _held: oneshot::Sender<()>,
 }
 
@@ -79,8 +79,8 @@ impl Freezes {
 }
 
 impl FreezeListEdit<'_> {
-    /// Puts the list in force as it is after this. All that was being admitted has been when it comes back. If nobody waits for that,
-    /// whoever changes the list next does.
+    /// Puts the changed list in force. When it returns, all calls that were being admitted have been
+    /// admitted. If its caller stops waiting, the next change of the list waits instead.
     pub(crate) async fn apply<T>(mut self, edit: impl FnOnce(&mut Frozen) -> T) -> T {
         let mut frozen = self.freezes.current.load().frozen.clone();
         let done = edit(&mut frozen);

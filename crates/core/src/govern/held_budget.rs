@@ -7,7 +7,7 @@ use chancery_rules::budget::{Accounts, Amount, BudgetError, BudgetLedger, Estima
 
 use super::node::TreeNode;
 
-/// Whoever holds two of these holds the one further down the tree first.
+/// A holder of two of these locks the one further down the tree first.
 #[derive(Debug)]
 pub(crate) struct HeldBudget(Mutex<Option<Reservation>>);
 

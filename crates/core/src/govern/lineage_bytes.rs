@@ -23,7 +23,7 @@ pub struct LineageHeaders {
     pub cut: bool,
 }
 
-/// What a call was told of its lineage.
+/// The lineage that a call received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SentLineage {
     /// Where: `header`, `metadata` or `both`.
@@ -37,7 +37,7 @@ pub struct SentLineage {
 }
 
 impl Chancery {
-    /// What the agent of a task was told of its lineage, as long as the task is open or ended a moment ago.
+    /// The lineage that the agent of a task received, as long as the task is open or ended a moment ago.
     pub fn sent_lineage(&self, task: &TaskId) -> Option<SentLineage> {
         let trees = &self.0.govern.trees;
         trees.get(task).or_else(|| trees.ended(task, self.0.clock.now()))?.sent()

@@ -22,7 +22,8 @@ const SUFFIX: &str = "@chancery";
 /// A token has the members of so many nodes: the last ones that the task came through.
 const MOST_IN_TOKEN: usize = 2;
 
-/// The most members, and the most bytes, that every system has to pass on. Some drop the whole list above that.
+/// The most members, and the most bytes, that every system has to forward. Some drop the whole list above
+/// that.
 const MOST_MEMBERS: usize = 32;
 const MOST_BYTES: usize = 512;
 
@@ -67,8 +68,9 @@ impl TraceMarks {
         Some(format!("{}={handle}", self.key))
     }
 
-    /// The `tracestate` of a call: our member first, then what the caller brought, then the members that stand for the tokens of other
-    /// nodes which brought none. Not more than every system passes on, and not more bytes than there is room for.
+    /// The `tracestate` of a call: the node's member first, then the caller's members, then the members for
+    /// tokens of other nodes that are not among them. It is limited to the length that every system forwards,
+    /// and to the available bytes.
     pub(crate) fn tracestate(
         &self,
         own: Option<&str>,

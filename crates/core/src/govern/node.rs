@@ -29,21 +29,21 @@ pub(crate) struct TreeNode {
     pub(super) open: AtomicBool,
     /// It is being cancelled with all below it: nothing more is begun for it.
     closing: AtomicBool,
-    /// Its agent is elsewhere and calls over the network.
+    /// Its agent is remote and calls over the network.
     pub(crate) elsewhere: bool,
     canceled: AtomicBool,
     /// The span id that goes out with it.
     pub(super) span: OnceLock<u64>,
-    /// In the list of its agent's open tasks. Only for whoever has locked the lists.
+    /// Its position in the list of its agent's open tasks. Only for the holder of the lists' lock.
     pub(super) place: AtomicUsize,
     link: Mutex<Option<Link>>,
-    /// What its agent was told of its place in the last call.
+    /// The lineage that its agent received in the last call.
     sent: Mutex<Option<SentLineage>>,
     /// Of the turn that runs.
     held: Mutex<Weak<HeldBudget>>,
     subtree_usd: AtomicI64,
     subtree_tasks: AtomicU64,
-    /// What of that was done for calls that came from elsewhere, whose callers were told what it cost.
+    /// The part of that for remote calls, whose callers received the cost.
     told_usd: AtomicI64,
 }
 
@@ -113,7 +113,7 @@ impl TreeNode {
         }
     }
 
-    /// It ended because somebody cancelled it.
+    /// It ended because of a cancel.
     pub(crate) fn is_canceled(&self) -> bool {
         self.canceled.load(Ordering::Relaxed)
     }
@@ -149,7 +149,8 @@ impl TreeNode {
         SubtreeCost { usd: MicroUsd(self.subtree_usd.load(Ordering::Relaxed)), tasks: self.subtree_tasks.load(Ordering::Relaxed) }
     }
 
-    /// The caller is told what the task and all below it cost. It may say so again, as part of what the task above cost.
+    /// The caller receives the cost of the task and all below it. It may report it again, as part of the cost
+    /// of the task above.
     pub(crate) fn tell(&self, cost: SubtreeCost) {
         if let Some(above) = &self.parent {
             above.told_usd.fetch_add(cost.usd.0, Ordering::Relaxed);
@@ -199,8 +200,8 @@ impl TreeNode {
         }
     }
 
-    /// The root's caller and the agents that hold an open task above this one. Above a task that keeps its path that path
-    /// counts: which of those agents wait for it cannot be told from the one parent that was recorded.
+    /// The root's caller and the agents that hold an open task above this one. Above a task that keeps its
+    /// path that path counts: the one recorded parent does not show which of those agents wait for it.
     fn visited(&self) -> AgentPath {
         let mut waiting = Vec::new();
         let mut above = self;
@@ -219,7 +220,8 @@ impl TreeNode {
         waiting.into_iter().rev().fold(path, |path, agent| path.then(agent.clone()))
     }
 
-    /// Whether the path of the call that made the task holds for everything below it, whoever of its parents ends.
+    /// Whether the path of the call that made the task holds for everything below it, also after a parent
+    /// ends.
     fn keeps_path(&self) -> bool {
         match self.kinship.attribution {
             Attribution::Ambiguous | Attribution::Claimed => true,

@@ -63,7 +63,7 @@ impl OwnNames {
         names
     }
 
-    /// The tasks that go by a name, the newest first.
+    /// The tasks with a name, the newest first.
     pub(super) fn get(&self, name: &str) -> impl Iterator<Item = &Arc<TreeNode>> {
         self.by_name.get(name).into_iter().flat_map(|tasks| tasks.iter().rev().take(MOST_NAMESAKES))
     }

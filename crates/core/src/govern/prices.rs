@@ -34,7 +34,7 @@ pub(crate) fn on_card(card: &AgentCard) -> Price {
 #[derive(Debug, Default)]
 pub(crate) struct LearntPrices(Mutex<HashMap<Work, ObservedCost>>);
 
-/// An agent, and what it is asked for.
+/// An agent, and the requested skill.
 type Work = (AgentName, Option<Arc<str>>);
 
 /// So many agents and skills are remembered. Skills are named by callers, so they could be any number.
@@ -49,8 +49,8 @@ impl LearntPrices {
         observed.get(&(agent.clone(), skill.cloned())).map(ObservedCost::learnt).unwrap_or_default()
     }
 
-    /// Settles a call and learns from it in one step: whoever reserves after the settlement of an overrun
-    /// finds it here.
+    /// Settles a call and learns from it in one step: a reservation after the settlement of an overrun finds
+    /// it here.
     pub(crate) fn settle(
         &self,
         agent: &AgentName,

@@ -6,7 +6,8 @@ use chancery_rules::budget::{Accounts, BudgetError, BudgetQueue, BudgetQueueTick
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How long to wait for word of money that came free before looking again, where nobody can say when there will be some.
+/// How long to wait for a wake-up about freed money before the next look, where the time of the next release
+/// is unknown.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -89,7 +90,7 @@ impl BudgetQueues {
 #[derive(Debug)]
 pub(crate) enum Hindrance {
     Refused(BudgetError),
-    /// Somebody waits for this scope already.
+    /// A call waits for this scope already.
     OthersFirst(BudgetScope),
 }
 
@@ -102,7 +103,8 @@ impl Hindrance {
     }
 }
 
-/// How soon there can be room. None where waiting is no use: in a tree, those who wait hold up those they wait for.
+/// How soon there can be room. None where waiting is no use: in a tree, waiting tasks delay the tasks they
+/// wait for.
 fn worth_waiting(refusal: &BudgetError) -> Option<Duration> {
     let shortage = refusal.shortage()?;
     let could_fit = match (shortage.requested, shortage.limit) {

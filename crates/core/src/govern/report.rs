@@ -75,7 +75,7 @@ impl CostReport {
         }
     }
 
-    /// What was said of tokens, by the names everybody knows.
+    /// The reported tokens, by their common names.
     pub(crate) fn tokens_by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let named = [(INPUT, self.input_tokens), (OUTPUT, self.output_tokens)];
         named.into_iter().filter_map(|(name, tokens)| Some((name, said(tokens)?)))

@@ -31,14 +31,14 @@ struct Index {
     by_task: HashMap<TaskId, Arc<TreeNode>, RandomState>,
     /// Each node knows its place in the list of its agent.
     by_agent: HashMap<AgentName, Vec<Arc<TreeNode>>, RandomState>,
-    /// By the span id that went out with the task. Only for agents elsewhere, as all that follows.
+    /// Tasks by the span id that was sent with the task. Only for remote agents, as all that follows.
     by_span: HashMap<u64, Arc<TreeNode>, RandomState>,
     /// By a trace that was made here.
     by_trace: HashMap<TraceId, Vec<Arc<TreeNode>>, RandomState>,
     /// By what their agents call them.
     own_names: OwnNames,
     ended: Lingering,
-    /// The last trees that were begun at agents elsewhere, the oldest first.
+    /// The newest trees that began at remote agents, the oldest first.
     roots: VecDeque<Weak<TreeNode>>,
 }
 
@@ -137,7 +137,7 @@ impl Trees {
         }
     }
 
-    /// The agent of an open task elsewhere calls it by other names from now on.
+    /// The remote agent of an open task uses other ids for it from now on.
     pub(super) fn rename(&self, node: &Arc<TreeNode>) {
         let mut index = self.lock();
         if index.by_task.contains_key(&node.record.id) {
@@ -145,7 +145,8 @@ impl Trees {
         }
     }
 
-    /// The open tasks, at agents elsewhere, whose agents call them by one of these names. A name of a task here says nothing.
+    /// The open tasks, at remote agents, whose agents use one of these ids. The id of a local task does not
+    /// count.
     pub(crate) fn named<'a>(&self, names: impl Iterator<Item = &'a str>, fits: impl Fn(&TreeNode) -> bool) -> Vec<Arc<TreeNode>> {
         let index = self.lock();
         let mut named: Vec<Arc<TreeNode>> = Vec::new();
@@ -163,7 +164,7 @@ impl Trees {
         self.lock().by_span.get(&span).cloned()
     }
 
-    /// The open tasks, at agents elsewhere, of the tree with a trace that was made here.
+    /// The open tasks, at remote agents, of the tree with a trace that was made here.
     pub(crate) fn of_trace(&self, trace: TraceId) -> Vec<Arc<TreeNode>> {
         self.lock().by_trace.get(&trace).cloned().unwrap_or_default()
     }

@@ -25,7 +25,7 @@ pub(crate) struct Admission {
 }
 
 impl State {
-    /// What the turn was given is settled and given back. Answers whether its caller wants to be told.
+    /// Settles and returns the allotment of the turn. Answers whether its caller requested the cost.
     fn settle(&mut self, at: Timestamp) -> Option<(SettledTurn, bool)> {
         let allotment = self.allotment.take()?;
         let announced = allotment.announced;
@@ -72,7 +72,7 @@ impl State {
         stop
     }
 
-    /// An agent that was told to stop says that it was cancelled; the task's caller learns what for.
+    /// An agent that got a stop reports a cancel; the task's caller learns the reason.
     pub(super) fn with_stop_reason(&self, event: TaskEvent, record: &TaskRecord) -> TaskEvent {
         match (event, &self.stop) {
             (TaskEvent::Status(change), Some(stop)) if change.status.state == TaskState::Canceled => {
@@ -95,7 +95,7 @@ impl LiveTask {
         self.node.get()
     }
 
-    /// Whoever was first to open a task may have come before it had a place.
+    /// The first reader may have opened a task before it had a place.
     pub(crate) fn take_place(&self, node: Arc<TreeNode>) {
         let _ = self.node.set(node);
     }
@@ -138,7 +138,7 @@ impl LiveTask {
         }
     }
 
-    /// Its agent looked at shared memory; whoever called for the task is told with its end.
+    /// Its agent read shared memory; the caller of the task learns that with its end.
     pub(crate) fn looked(&self, look: MemoryLook) {
         self.lock().memory_looks.add(look);
     }
@@ -159,7 +159,8 @@ impl LiveTask {
         }
     }
 
-    /// The turn did nothing, and its task ends with it: what it was given is free again, and the store is told with the end.
+    /// The turn did nothing, and its task ends with it: the allotment is free again, and the store gets that
+    /// with the end.
     pub(crate) fn give_back_unused(&self) {
         let mut state = self.lock();
         if let Some(allotment) = state.allotment.take() {
@@ -203,7 +204,7 @@ impl LiveTask {
         self.lock().halt(stop);
     }
 
-    /// The task was cancelled, and its agent, which is elsewhere, did not say that it stopped.
+    /// The task was cancelled, and its remote agent did not confirm that it stopped.
     pub(crate) fn set_unconfirmed(&self, why: String) {
         self.lock().unconfirmed = Some(why);
     }

@@ -18,7 +18,7 @@ const SHARES: u64 = 16;
 pub(super) struct Tail {
     entries: VecDeque<(Arc<LogEntry>, u64)>,
     bytes: u64,
-    /// What all tails weigh together. The tail of a task that is not listed counts for nobody.
+    /// The bytes of all tails together. The tail of a task that is not listed does not count.
     node: Option<Arc<AtomicU64>>,
 }
 

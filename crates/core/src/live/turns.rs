@@ -53,7 +53,7 @@ pub(crate) enum TurnOrigin {
 }
 
 impl QueuedTurn {
-    /// What was said to the task last, for a turn that takes up what another one left.
+    /// The last message to the task, for a turn that resumes another one.
     pub(crate) fn again(live: &LiveTask) -> Option<Self> {
         let message = live.task().history.iter().rev().find(|message| message.role == Role::User).cloned()?;
         let trace = live.node().map_or_else(|| TraceId(uuid::Uuid::now_v7().as_u128()), |node| node.kinship.trace);
@@ -98,7 +98,7 @@ impl State {
 }
 
 impl LiveTask {
-    /// Whether somebody works on it, or is about to.
+    /// Whether a turn works on it, or is about to.
     pub(crate) fn is_worked_on(&self) -> bool {
         let state = self.lock();
         state.turn.is_some() || !state.queued.is_empty()
@@ -206,8 +206,9 @@ impl LiveTask {
         self.lock().turn.as_ref().is_none_or(CancellationToken::is_cancelled)
     }
 
-    /// Notes that the agent refused to stop: those who wait for the cancel get its error, and the turn goes on under another
-    /// token. `None` if the turn has to stop whatever the agent says: a limit or an operator stops it, or it was broken off.
+    /// Notes that the agent refused to stop: callers that wait for the cancel get its error, and the turn
+    /// continues under another token. `None` if the turn has to stop anyway: a limit or an operator stops it,
+    /// or it was broken off.
     pub(crate) fn refuse_cancel(&self, error: Error) -> Option<CancellationToken> {
         let mut state = self.lock();
         if state.stop.is_some() || state.turn.is_none() || self.visible.borrow().broken {
@@ -221,7 +222,8 @@ impl LiveTask {
         Some(token)
     }
 
-    /// Notes that the agent answered a cancel with the task, in whatever state: that picture is the answer to the caller.
+    /// Notes that the agent answered a cancel with the task, in any state: that snapshot is the answer to the
+    /// caller.
     pub(crate) fn answer_cancel(&self) {
         self.lock().cancel_answered = true;
     }

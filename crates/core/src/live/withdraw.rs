@@ -49,12 +49,12 @@ impl LiveTask {
         self.lock().refusal.clone()
     }
 
-    /// What those are told who wait for what will not come.
+    /// The error for readers that wait for an event that will not come.
     pub(crate) fn broken(&self) -> Error {
         self.refusal().unwrap_or_else(|| NotTaken::Broken.into())
     }
 
-    /// The store refused, or the agent did: nobody waits for what will not come.
+    /// The store refused, or the agent did: waiting readers are released.
     pub(crate) fn break_off(&self, refusal: Option<Error>) {
         let mut state = self.lock();
         state.refusal = refusal;

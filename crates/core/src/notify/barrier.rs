@@ -10,8 +10,8 @@ use crate::service::ChanceryInner;
 const MOST_LANES: usize = 1_000;
 
 impl ChanceryInner {
-    /// Waits until everything up to what is visible now was tried once, or cannot be for now; never for long, and not at all for
-    /// tasks that nobody registered for.
+    /// Waits until everything up to the visible entry was tried once, or cannot be for now. It never waits
+    /// for long, and not at all for tasks without a registration.
     pub(crate) async fn first_attempts(&self, live: &LiveTask) {
         let Some(push) = &self.push else { return };
         let most = push.notifier.barrier();

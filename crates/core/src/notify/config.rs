@@ -18,7 +18,7 @@ pub struct NotifyConfig {
     pub barrier_ms: u64,
     /// Deliveries of one registration in a row before others have their turn.
     pub in_a_row: u32,
-    /// How long whoever claimed a registration's deliveries may be silent before somebody else does them.
+    /// How long the holder of a registration's deliveries may be silent before another worker does them.
     pub lease_ms: u64,
     /// Whether a signed receipt is kept for each delivery that was taken.
     pub receipts: bool,
@@ -45,7 +45,7 @@ impl Default for NotifyConfig {
     }
 }
 
-/// Everything the engine is told.
+/// All settings of the engine.
 #[derive(Clone, Debug, Default)]
 pub struct EngineConfig {
     pub notify: NotifyConfig,
@@ -58,7 +58,7 @@ pub struct EngineConfig {
 }
 
 impl NotifyConfig {
-    /// The usual one in place of one that nobody can mean, which a config is refused for.
+    /// The default in place of an impossible value, for which a config is refused.
     pub fn schedule(&self) -> Schedule {
         Schedule::new(self.schedule_s.clone()).unwrap_or_default()
     }

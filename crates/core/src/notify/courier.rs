@@ -70,7 +70,7 @@ impl DeliveryOutcome {
 /// Sends one notification once. Dropping the future of `deliver` breaks the exchange off.
 #[async_trait]
 pub trait Courier: Send + Sync + Debug {
-    /// The same letter for the same delivery, whenever it is asked.
+    /// The same letter for the same delivery, on every call.
     fn write(&self, delivery: &WebhookDelivery) -> Letter;
 
     async fn deliver(&self, registration: &Registration, secrets: &OpenSecrets, letter: &Letter, how: Try) -> DeliveryOutcome;

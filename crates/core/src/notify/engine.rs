@@ -45,7 +45,7 @@ pub struct EngineParts {
 #[derive(Debug)]
 pub struct Engine {
     pub(super) store: Arc<dyn Store>,
-    /// Where large parts of what is told may lie.
+    /// The store of large parts in notifications.
     part_store: Arc<OnceLock<Arc<dyn PartStore>>>,
     pub(super) outbox: Arc<dyn Outbox>,
     pub(super) notifier: Arc<Notifier>,
@@ -54,7 +54,7 @@ pub struct Engine {
     pub(super) notary: Arc<dyn Notary>,
     pub(super) vault: Arc<dyn Vault>,
     pub(super) config: ArcSwap<EngineConfig>,
-    /// Whether the store keeps a record of what becomes of notifications.
+    /// Whether the store keeps a record of the outcome of notifications.
     pub(super) recording: bool,
     pub(super) stopping: CancellationToken,
     /// Claimed lanes whose turn has not come.
@@ -62,14 +62,14 @@ pub struct Engine {
     dispatch: Mutex<Dispatch>,
     freed: Notify,
     pub(super) replaying: AtomicBool,
-    /// Whether somebody may have put letters in line: the last run before its end, or an operator.
+    /// Whether letters may be in line: from the last run before its end, or from an operator.
     pub(super) letters_wait: AtomicBool,
     runs: TaskTracker,
     abandoned: CancellationToken,
 }
 
 impl Engine {
-    /// What a webhook is told, with large parts in their place.
+    /// The content for a webhook, with large parts in their place.
     pub(super) async fn restore_payload(&self, task: &TaskId, payload: WebhookPayload) -> Result<WebhookPayload, StoreError> {
         match self.part_store.get() {
             Some(part_store) => Box::pin(restored_payload(part_store, task, payload)).await,
@@ -112,7 +112,7 @@ impl Engine {
         loops.start("webhook retention", LoopNeed::Vital, async move { keeper.keep_swept().await });
     }
 
-    /// Delivers until the node stops. Whoever waits for this knows that nothing is under way any more.
+    /// Delivers until the node stops. When it returns, no delivery is in flight.
     pub async fn run(self: &Arc<Self>) {
         while !self.stopping.is_cancelled() {
             let sleep = self.round().await.unwrap_or_else(|fault| {
@@ -167,7 +167,8 @@ impl Engine {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Claims and starts what can be started. Answers how long there is nothing to do, unless somebody rings.
+    /// Claims and starts what can be started. Returns how long there is nothing to do, unless a wake-up
+    /// comes.
     async fn round(self: &Arc<Self>) -> Result<Duration, StoreError> {
         self.follow_the_clock().await?;
         self.start_replays().await?;
@@ -239,7 +240,8 @@ impl Engine {
         }
     }
 
-    /// Lets go of everything under way without another word, as the end of the process would. It is sent again by whoever comes next.
+    /// Drops all deliveries in flight at once, as the end of the process would. The next run sends them
+    /// again.
     pub fn abandon(&self) {
         self.abandoned.cancel();
     }

@@ -24,7 +24,7 @@ impl FirstAttempts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is reached from now on is told.
+    /// Reports the attempts that are reached from now on.
     pub(crate) fn listen(&self, task: &TaskId) -> Listening<'_> {
         let (tell, told) = mpsc::unbounded_channel();
         self.lock().entry(task.clone()).or_default().push(tell);

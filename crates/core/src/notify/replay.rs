@@ -14,18 +14,18 @@ use super::run::cancelled;
 use crate::push::{OpenSecrets, Replay, ReplayStep};
 use crate::{Delivered, StoreError};
 
-/// Before a store that failed is asked again.
+/// The pause before another attempt at a store that failed.
 const AFTER_FAULT: Duration = Duration::from_secs(5);
 /// Letters taken from the line at once.
 const MOST: usize = 256;
-/// What all replays of a lane go by among its claims, of which none gets that far.
+/// The epoch of all replays of a lane among its claims, of which none gets that far.
 const REPLAYS: u64 = u64::MAX;
 
 /// By lane: what breaks off its replays when it is deleted, replaced or turned off, or nothing if that has happened already.
 type Tokens = HashMap<u64, Option<CancellationToken>>;
 
 impl Engine {
-    /// Begins with the letters in line, unless somebody is at it.
+    /// Begins with the letters in line, unless a replay is running.
     pub(super) async fn start_replays(self: &Arc<Self>) -> Result<(), StoreError> {
         if !self.letters_wait.load(Ordering::Relaxed) || self.replaying.swap(true, Ordering::Relaxed) {
             return Ok(());

@@ -10,7 +10,7 @@ use crate::push::{LaneFilter, Resealed};
 /// Registrations looked at in one go.
 const PAGE: usize = 500;
 
-/// What became of the secrets.
+/// The outcome for the secrets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resealing {
     /// Now under the new key.

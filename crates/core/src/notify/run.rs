@@ -173,7 +173,7 @@ impl<'e> Run<'e> {
         now + lease
     }
 
-    /// When the entry at the head was recorded; now, if that cannot be told.
+    /// The time when the entry at the head was recorded; now, if that is unknown.
     async fn oldest(&self, now: Timestamp) -> Timestamp {
         let after = self.lane.cursor.head.saturating_sub(1);
         let entries = self.engine.store.entries(&self.record.id, after, 1).await.unwrap_or_default();
@@ -243,7 +243,7 @@ impl<'e> Run<'e> {
         TriedDelivery { span, from, letter, recorded, began, took: started.elapsed(), outcome, judged }
     }
 
-    /// Tells those who wait for a first attempt.
+    /// Wakes the callers that wait for a first attempt.
     pub(super) fn tell_reached(&self, goes_on: bool) {
         let stuck = !goes_on && (self.lane.cursor.attempt > 0 || self.lane.cursor.state != rules::LaneState::Active);
         let parked = self.lane.cursor.is_pending() && self.lane.cursor.next_at > self.engine.now() && !self.lane.cursor.is_held();

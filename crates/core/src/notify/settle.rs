@@ -146,7 +146,7 @@ impl Run<'_> {
         })
     }
 
-    /// The task as it was then, as a webhook is told it.
+    /// The task as it was then, in the form for a webhook.
     async fn whole_at(&mut self, to: u64) -> Result<WebhookPayload, StoreError> {
         let payload = self.log.whole(to).await?;
         self.engine.restore_payload(&self.record.id, payload).await

@@ -28,7 +28,7 @@ impl Timeline {
         Self { clock, began: Instant::now(), first, ahead_micros: Mutex::new(0) }
     }
 
-    /// What the machine says: for whoever compares it with clocks elsewhere.
+    /// The time of the machine's clock, for comparisons with other machines.
     pub(super) fn wall(&self) -> Timestamp {
         self.clock.now()
     }

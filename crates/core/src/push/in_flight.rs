@@ -17,7 +17,7 @@ pub struct Notifier {
     pub in_flight: InFlight,
     pub first_attempts: FirstAttempts,
     pub metrics: Metrics,
-    /// How long answers wait for first attempts. 0 while nobody delivers.
+    /// How long answers wait for first attempts. 0 while no engine delivers.
     barrier_ms: AtomicU64,
 }
 
@@ -95,8 +95,8 @@ impl InFlight {
 pub struct Claiming<'a>(&'a InFlight);
 
 impl Claiming<'_> {
-    /// For each claimed lane and its epoch what breaks it off, or nothing if it was stopped meanwhile. Whoever delivers looks at it before
-    /// each delivery, and says `InFlight::end` afterwards.
+    /// For each claimed lane and its epoch the token that breaks it off, or nothing if it was stopped
+    /// meanwhile. A worker checks it before each delivery, and calls `InFlight::end` afterwards.
     pub fn begin(self, lanes: impl IntoIterator<Item = (u64, u64)>) -> Vec<Option<CancellationToken>> {
         let mut inside = self.0.lock();
         let Inside { delivering, stopped, .. } = &mut *inside;

@@ -43,6 +43,6 @@ pub struct LaneStep {
 pub enum LaneSettlement {
     /// How the lane stands now. There may be more to deliver than there was.
     Done { cursor: Cursor, change: LaneChange },
-    /// Somebody else has the lane by now, or it is gone or another. Nothing was written.
+    /// Another worker has the lane by now, or it is gone or another. Nothing was written.
     Fenced,
 }

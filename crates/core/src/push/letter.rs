@@ -7,7 +7,7 @@ use chancery_protocol::{Caller, TaskId, Timestamp};
 use super::registration::{Registration, RegistrationId};
 use crate::Delivered;
 
-/// A delivery that was given up. It holds all that there is to know, whatever becomes of its task.
+/// A delivery that was given up. It is complete without its task, which may be deleted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeadLetter {
     /// Given by the store; 0 before.
@@ -101,7 +101,7 @@ pub struct Replay {
 pub struct ReplayStep {
     pub letter: u64,
     pub epoch: u64,
-    /// Taken letters are forgotten; the others stay dead, with what was said this time.
+    /// Accepted letters are deleted; the others stay dead, with the result of this attempt.
     pub taken: bool,
     pub at: Timestamp,
     pub http: Option<u16>,

@@ -44,7 +44,7 @@ pub struct PushParts {
     pub limits: PushLimits,
     /// Whether tokens and credentials are shown to the owner who registered them. Normally they are not.
     pub show_secrets: bool,
-    /// Whether whoever registers for a task that is there is first told how it stands.
+    /// Whether a registration for an existing task first gets the task's state.
     pub snapshot: bool,
 }
 

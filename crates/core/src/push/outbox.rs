@@ -108,7 +108,7 @@ pub struct OutboxLoad {
     pub dead: u64,
 }
 
-/// Secrets sealed anew.
+/// Secrets that were sealed again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resealed {
     pub lane: u64,
@@ -142,7 +142,8 @@ pub trait Outbox: Send + Sync + Debug {
         except: &[WebhookOrigin],
     ) -> Result<Vec<Lane>, StoreError>;
 
-    /// What became of claimed lanes, in one transaction. One that is fenced does not keep the others back.
+    /// Stores the outcome of claimed lanes, in one transaction. One that is fenced does not keep the others
+    /// back.
     async fn settle_lanes(&self, steps: Vec<LaneStep>) -> Result<Vec<LaneSettlement>, StoreError>;
 
     /// Nothing of this origin's is claimed before then, however long it has waited.

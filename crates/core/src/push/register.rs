@@ -53,8 +53,8 @@ impl ChanceryInner {
         Ok(PushConfig { tenant: None, id: Some(id), task_id: Some(asked), ..config })
     }
 
-    /// For the transaction that makes a task. Without a name it is the task's default one, in every version: those who send it
-    /// with each message mean the same one.
+    /// For the transaction that makes a task. Without a name it is the task's default one, in every version:
+    /// clients that send it with each message mean the same one.
     fn inline_registration(
         &self,
         context: &CallContext,
@@ -84,8 +84,8 @@ impl ChanceryInner {
         Ok(new)
     }
 
-    /// Before a message that a task goes on with is recorded, so that its entry is told of too. Answers what to take back if
-    /// the message turns out not to be taken.
+    /// Registers before a message that continues a task is recorded, so that the webhook receives its entry
+    /// too. Returns what to take back if the message is not accepted.
     pub(crate) async fn register_inline(
         &self,
         context: &CallContext,
@@ -171,7 +171,8 @@ impl ChanceryInner {
 }
 
 impl PushService {
-    /// Whoever is at the URL is asked, where the operator wishes that. `before` is what leads to the configuration's members.
+    /// Sends the challenge to the URL, if the operator enables it. `before` is the path to the
+    /// configuration's members.
     async fn challenge(&self, config: &PushConfig, before: &str) -> Result<(), Error> {
         self.targets.challenge(&config.url).await.map_err(|why| Error::invalid_field(format!("{before}url"), why))
     }

@@ -52,7 +52,7 @@ pub enum PushProfile {
 impl PushProfile {
     pub const ALL: [Self; 5] = [Self::V1, Self::V03Task, Self::V03Event, Self::Original, Self::NeuralPost];
 
-    /// What callers of a version are sent when nobody says otherwise.
+    /// The default content for callers of a version.
     pub const fn of(version: Version) -> Self {
         match version {
             Version::V1_0 => Self::V1,

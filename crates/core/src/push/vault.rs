@@ -97,10 +97,10 @@ impl OpenSecrets {
 pub trait PushTargets: Send + Sync + fmt::Debug {
     fn judge(&self, url: &str) -> Result<PushTarget, String>;
 
-    /// Whether such credentials can be used. A scheme that nobody here knows is sent as it is.
+    /// Whether such credentials can be used. An unknown scheme is sent unchanged.
     fn judge_scheme(&self, scheme: &str, credentials: Option<&str>) -> Result<(), String>;
 
-    /// Asks whoever is there whether they want to be told, where the operator wishes that.
+    /// Sends the challenge to the webhook, if the operator enables it.
     async fn challenge(&self, url: &str) -> Result<(), String> {
         let _ = url;
         Ok(())

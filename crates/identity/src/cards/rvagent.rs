@@ -123,7 +123,7 @@ fn signed_bytes(card: &Value) -> Result<Vec<u8>, CardFault> {
     serde_json::to_vec(&view).map_err(|fault| CardFault::NotACard(fault.to_string()))
 }
 
-/// The members in any order of the map type.
+/// Sorts the members, which makes the order of the map type irrelevant.
 fn sort(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -97,7 +97,7 @@ pub(super) struct CertificateFacts {
     not_after: i64,
 }
 
-/// The most alternative names that are read.
+/// The most alternative names of a certificate.
 const MOST_NAMES: usize = 100;
 
 impl CertificateFacts {
