@@ -56,7 +56,7 @@ use self::readers::Readers;
 use self::record::SqliteRecord;
 use self::snapshots::SnapshotRow;
 use self::threads::{Open, spawn};
-use self::write_job::write_job;
+use self::write_job::{WriteOrder, write_job};
 use self::writer::{Job, StoreWriter};
 use crate::plain_ids;
 
@@ -141,7 +141,7 @@ impl SqliteStore {
         what: &'static str,
         work: impl Fn(&mut StoreWriter<'_>) -> Result<T, SqliteFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.write(|answer| Job::Write(write_job(what, false, work, answer))).await
+        self.write(|answer| Job::Write(write_job(what, WriteOrder::Lasting, work, answer))).await
     }
 
     /// The same for what may say something for the record.
@@ -164,7 +164,8 @@ impl SqliteStore {
         what: &'static str,
         work: impl Fn(&Connection) -> Result<T, SqliteFault> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.write(|answer| Job::Write(write_job(what, true, move |writer| work(writer.connection), answer))).await
+        self.write(|answer| Job::Write(write_job(what, WriteOrder::Fleeting, move |writer| work(writer.connection), answer)))
+            .await
     }
 
     /// What happens, in the words of the record. Nothing if none is kept.
@@ -351,7 +352,8 @@ impl Store for SqliteStore {
     }
 
     async fn sweep(&self, plan: SweepPlan) -> Result<u64, StoreError> {
-        self.perform_as_writer("forgetting old tasks", move |writer| writer.sweep(plan)).await
+        let sweep = move |writer: &mut StoreWriter<'_>| writer.sweep(plan);
+        self.write(|answer| Job::Write(write_job("forgetting old tasks", WriteOrder::Tidying, sweep, answer))).await
     }
 
     async fn spend_nonce(&self, nonce: SpentNonce) -> Result<NonceVerdict, StoreError> {
@@ -359,7 +361,8 @@ impl Store for SqliteStore {
     }
 
     async fn expire(&self, plan: ExpiryPlan) -> Result<bool, StoreError> {
-        self.perform_as_writer("forgetting what has expired", move |writer| writer.expire(plan)).await
+        let expire = move |writer: &mut StoreWriter<'_>| writer.expire(plan);
+        self.write(|answer| Job::Write(write_job("forgetting what has expired", WriteOrder::Tidying, expire, answer))).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::fault::{self, SqliteFault};
 use super::readers::WeakReaders;
-use super::write_job::write_job;
+use super::write_job::{WriteOrder, write_job};
 use super::writer::{Job, StoreWriter};
 
 /// The record of a store that is open. It does not keep the store open.
@@ -29,7 +29,7 @@ impl SqliteRecord {
     ) -> Result<T, StoreError> {
         let writer = self.writer.upgrade().ok_or_else(fault::closed)?;
         let (answer, answered) = oneshot::channel();
-        writer.send(Job::Write(write_job(what, false, work, answer))).await.map_err(|_| fault::closed())?;
+        writer.send(Job::Write(write_job(what, WriteOrder::Lasting, work, answer))).await.map_err(|_| fault::closed())?;
         answered.await.map_err(|_| fault::stopped())?
     }
 }

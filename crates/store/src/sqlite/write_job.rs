@@ -9,6 +9,17 @@ use tokio::sync::oneshot;
 use super::fault::SqliteFault;
 use super::writer::StoreWriter;
 
+/// When a write is done, and what its answer waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WriteOrder {
+    /// With the appends of its batch. The answer waits for the disk.
+    Lasting,
+    /// Before the others of its batch. It matters only while this process lives, so nobody waits for the disk.
+    Fleeting,
+    /// After the others of its batch are answered, so that no append waits for it. A crash may undo it: it is then done again.
+    Tidying,
+}
+
 pub(super) trait WriteJob: Send + fmt::Debug {
     /// Writes. May be called again after a transaction that failed, and what it said for the record is said again.
     fn perform(&self, writer: &mut StoreWriter<'_>) -> Result<(), SqliteFault>;
@@ -16,14 +27,13 @@ pub(super) trait WriteJob: Send + fmt::Debug {
     /// Answers whoever asked for the write, once the transaction is durable or has failed.
     fn tell(self: Box<Self>, outcome: Result<(), SqliteFault>);
 
-    /// Returns whether the write matters only while this process lives, so that nobody has to wait for the disk.
-    fn is_fleeting(&self) -> bool;
+    fn order(&self) -> WriteOrder;
 }
 
 /// A closure as a job. `what` names the write in the error if it fails.
 struct ClosureJob<T, W> {
     what: &'static str,
-    fleeting: bool,
+    order: WriteOrder,
     work: W,
     done: RefCell<Option<T>>,
     answer: oneshot::Sender<Result<T, StoreError>>,
@@ -32,11 +42,11 @@ struct ClosureJob<T, W> {
 /// Makes a job of a closure. It answers with what the closure returned.
 pub(super) fn write_job<T: Send + 'static>(
     what: &'static str,
-    fleeting: bool,
+    order: WriteOrder,
     work: impl Fn(&mut StoreWriter<'_>) -> Result<T, SqliteFault> + Send + 'static,
     answer: oneshot::Sender<Result<T, StoreError>>,
 ) -> Box<dyn WriteJob> {
-    Box::new(ClosureJob { what, fleeting, work, done: RefCell::new(None), answer })
+    Box::new(ClosureJob { what, order, work, done: RefCell::new(None), answer })
 }
 
 impl<T, W> fmt::Debug for ClosureJob<T, W> {
@@ -52,8 +62,8 @@ impl<T: Send, W: Fn(&mut StoreWriter<'_>) -> Result<T, SqliteFault> + Send> Writ
         Ok(())
     }
 
-    fn is_fleeting(&self) -> bool {
-        self.fleeting
+    fn order(&self) -> WriteOrder {
+        self.order
     }
 
     /// Nobody may be waiting any more; that is fine.

@@ -12,7 +12,7 @@ use super::fault::SqliteFault;
 use super::health::Health;
 use super::options::Synchronous;
 use super::sweep::{self, SweepCursor, Withdrawn};
-use super::write_job::WriteJob;
+use super::write_job::{WriteJob, WriteOrder};
 use super::{freezes, record};
 
 #[derive(Debug)]
@@ -104,10 +104,16 @@ impl<'c> StoreWriter<'c> {
 impl StoreWriter<'_> {
     /// All of it in one transaction. If one job turns out to be impossible, each gets a transaction of its own.
     pub(super) fn write(&mut self, batch: &mut Vec<Job>) {
-        self.write_fleeting(batch);
-        if batch.is_empty() {
-            return;
+        let fleeting = take(batch, WriteOrder::Fleeting);
+        let tidying = take(batch, WriteOrder::Tidying);
+        self.write_without_waiting(fleeting);
+        if !batch.is_empty() {
+            self.write_lasting(batch);
         }
+        self.write_without_waiting(tidying);
+    }
+
+    fn write_lasting(&mut self, batch: &mut Vec<Job>) {
         match self.wait_for_disk(true).and_then(|()| self.commit(batch)) {
             Ok(done) => batch.drain(..).zip(done).for_each(|(job, done)| tell(job, Ok(done))),
             Err(fault) if fault.concerns_one_append() && batch.len() > 1 => {
@@ -120,11 +126,9 @@ impl StoreWriter<'_> {
         }
     }
 
-    /// In a transaction before the others', for which nobody waits until it is on the disk. All jobs of a batch were asked for at the
-    /// same time, so none of them can mind.
-    fn write_fleeting(&mut self, batch: &mut Vec<Job>) {
-        let fleeting = |job: &mut Job| matches!(job, Job::Write(job) if job.is_fleeting());
-        let jobs: Vec<Job> = batch.extract_if(.., fleeting).collect();
+    /// In a transaction of their own, for which nobody waits until it is on the disk. All jobs of a batch were asked for at the same
+    /// time, so none of them can mind in which order they are done.
+    fn write_without_waiting(&mut self, jobs: Vec<Job>) {
         if jobs.is_empty() {
             return;
         }
@@ -259,6 +263,11 @@ impl StoreWriter<'_> {
     }
 }
 
+/// Takes the jobs of one order out of a batch.
+fn take(batch: &mut Vec<Job>, order: WriteOrder) -> Vec<Job> {
+    batch.extract_if(.., |job| matches!(job, Job::Write(job) if job.order() == order)).collect()
+}
+
 /// Nobody may be waiting any more; that is fine.
 fn tell(job: Job, done: Result<Done, SqliteFault>) {
     match (job, done) {
@@ -282,7 +291,8 @@ mod tests {
     /// Answers how much SQLite waits for the disk while the job is done.
     fn look(fleeting: bool) -> (Job, oneshot::Receiver<Result<i64, StoreError>>) {
         let (answer, answered) = oneshot::channel();
-        (Job::Write(write_job("looking", fleeting, |writer| level(writer.connection), answer)), answered)
+        let order = if fleeting { WriteOrder::Fleeting } else { WriteOrder::Lasting };
+        (Job::Write(write_job("looking", order, |writer| level(writer.connection), answer)), answered)
     }
 
     #[test]
@@ -305,5 +315,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn tidying_waits_until_the_writes_beside_it_are_answered_and_not_for_the_disk() {
+        let home = tempfile::tempdir().unwrap();
+        let (options, path) = (SqliteOptions::default(), home.path().join("chancery.db"));
+        std::fs::File::create(&path).unwrap();
+        let mut connection = connection::to_write(&path, options).unwrap();
+        schema::migrate(&mut connection).unwrap();
+        let health = Health::default();
+        let mut writer = StoreWriter::new(&connection, options, None, &health).unwrap();
+        let (lasting, answered) = look(false);
+        let answered = std::sync::Mutex::new(answered);
+        let (answer, mut tidied) = oneshot::channel();
+        let look_around = move |writer: &mut StoreWriter<'_>| {
+            let before = answered.lock().unwrap().try_recv().is_ok();
+            Ok((before, level(writer.connection)?))
+        };
+        let tidying = Job::Write(write_job("tidying up", WriteOrder::Tidying, look_around, answer));
+        writer.write(&mut vec![tidying, lasting]);
+        assert_eq!(tidied.try_recv().unwrap().unwrap(), (true, 1));
     }
 }
