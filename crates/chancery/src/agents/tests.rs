@@ -198,7 +198,7 @@ fn a_built_in_agent_is_named_by_one_word_everywhere() {
         assert_eq!(serde_json::to_value(agent).unwrap(), agent.name());
         let card = agent.card();
         assert_eq!(card.capabilities.streaming, Some(true));
-        assert_eq!(card.capabilities.push_notifications, Some(false));
+        assert_eq!(card.capabilities.push_notifications, None, "the node says whether there are webhooks");
         assert_eq!(card.capabilities.extended_agent_card, None);
         assert!(!card.skills.is_empty());
     }

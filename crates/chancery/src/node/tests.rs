@@ -91,7 +91,7 @@ async fn a_panic_in_a_loop_is_logged_with_its_name_and_its_reason() {
     loops.start("heart", LoopNeed::Vital, async { panic!("reason two") });
     serve(&node).await;
     let log = std::fs::read_to_string(file).unwrap();
-    for (name, reason, fate) in [("decoration", "reason one", "works on"), ("heart", "reason two", "the node ends")] {
+    for (name, reason, fate) in [("decoration", "reason one", "runs without it"), ("heart", "reason two", "the node ends")] {
         let line = log.lines().find(|line| line.contains(&format!("name=\"{name}\"")));
         assert!(line.is_some_and(|line| line.contains("ERROR") && line.contains(reason) && line.contains(fate)), "{log}");
     }

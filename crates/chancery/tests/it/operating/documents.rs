@@ -115,6 +115,9 @@ fn every_config_in_the_documents_is_valid() {
     let mut faults = Vec::new();
     for page in pages() {
         for block in blocks(&page).iter().filter(|block| block.language == "toml") {
+            if block.text.starts_with("[dependencies]") {
+                continue; // a Cargo manifest
+            }
             tried += 1;
             fs::write(&file, &block.text).expect("the config can be written");
             let mut chancery = Command::new(env!("CARGO_BIN_EXE_chancery"));
