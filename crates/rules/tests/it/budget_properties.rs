@@ -324,6 +324,8 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
     ) {
         let mut run = Run::new(&plans);
+        // The ledger sees the start time before the clock can go back.
+        run.check()?;
         for step in steps {
             run.step(step)?;
             run.check()?;
