@@ -78,6 +78,7 @@ impl Doors {
 
     /// The caller of a channel without headers: the owner of its certificate, or the anonymous caller of an
     /// open node.
+    #[cfg(feature = "swp")]
     pub(crate) async fn know_channel(&self, origin: &ConnectionOrigin) -> Result<Known, Error> {
         let headers = http::HeaderMap::new();
         let nothing =
@@ -90,6 +91,7 @@ impl Doors {
     }
 
     /// The same for one call over it, which is counted.
+    #[cfg(feature = "swp")]
     pub(crate) async fn know_caller(&self, origin: &ConnectionOrigin) -> Result<Known, Error> {
         self.count_address(origin)?;
         let known = self.know_channel(origin).await?;

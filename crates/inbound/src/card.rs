@@ -9,7 +9,7 @@ use chancery_core::Agents;
 use chancery_identity::KeyRing;
 use chancery_identity::cards::CardFault;
 use chancery_identity::credentials::Authenticator;
-use chancery_protocol::{AgentCard, AgentName, Binding, Timestamp, Version};
+use chancery_protocol::{AgentName, Binding, Timestamp, Version};
 use http::header::CACHE_CONTROL;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
@@ -128,6 +128,7 @@ impl PublishedCards {
     }
 
     /// The card of 1.0 and its tag, for readers without HTTP.
+    #[cfg(feature = "swp")]
     pub(crate) fn newest(&self, spot: &Spot) -> Option<(Bytes, String)> {
         self.now.load().shapes(spot).map(|shapes| shapes.v1_0.tagged())
     }
@@ -153,7 +154,8 @@ impl PublishedCards {
     }
 
     /// The extended card for gRPC.
-    pub(crate) fn extended_model(&self, spot: &Spot, version: Version) -> Option<Arc<AgentCard>> {
+    #[cfg(feature = "grpc")]
+    pub(crate) fn extended_model(&self, spot: &Spot, version: Version) -> Option<Arc<chancery_protocol::AgentCard>> {
         let shelf = self.now.load();
         let shapes = shelf.shapes(spot)?;
         let extended = shapes.extended.as_ref()?;

@@ -39,7 +39,9 @@ pub(crate) struct ExtendedShapes {
     pub(crate) v1_0: Bytes,
     pub(crate) v0_3: Bytes,
     pub(crate) v0_3_rest: Bytes,
+    #[cfg_attr(not(feature = "grpc"), expect(dead_code, reason = "only the gRPC door reads it"))]
     pub(crate) v1_0_model: Arc<AgentCard>,
+    #[cfg_attr(not(feature = "grpc"), expect(dead_code, reason = "only the gRPC door reads it"))]
     pub(crate) v0_3_model: Arc<AgentCard>,
 }
 

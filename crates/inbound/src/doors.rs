@@ -30,7 +30,7 @@ use crate::refused_names::RefusedNames;
 use crate::response::{self, DoorBody, DoorResponse};
 use crate::shared_events::SharedEvents;
 use crate::signposts::{Signposts, Spot};
-use crate::swp::SwpSettings;
+use crate::swp_settings::SwpSettings;
 use crate::{body, catalog, listening, offloaded_parts, rest};
 
 /// A gRPC message comes after a flag and its length.
@@ -368,6 +368,7 @@ impl Doors {
 }
 
 /// The service, with what goes wrong inside it logged once.
+#[cfg(feature = "grpc")]
 pub(crate) async fn answer(chancery: &Chancery, context: &CallContext, call: Call) -> Result<Answer, Error> {
     let operation = call.operation();
     let answer = chancery.call_until(context, call, None).await;

@@ -30,6 +30,9 @@ use crate::response::{DoorBody, DoorResponse};
 use crate::shared_events::SharedEvents;
 use crate::signposts::{Signposts, Spot};
 
+/// What tonic answers with.
+pub(crate) type GrpcBody = tonic::body::Body;
+
 type Events<T> = futures::stream::Empty<Result<T, Status>>;
 
 /// What stands behind both services.

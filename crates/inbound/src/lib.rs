@@ -12,6 +12,10 @@ mod connections;
 mod context;
 mod doors;
 mod doors_handle;
+#[cfg(feature = "grpc")]
+mod grpc;
+#[cfg(not(feature = "grpc"))]
+#[path = "grpc_absent.rs"]
 mod grpc;
 mod handshakes;
 mod health;
@@ -38,7 +42,9 @@ mod signposts;
 mod sse;
 mod stall;
 mod stalled_streams;
+#[cfg(feature = "swp")]
 mod swp;
+mod swp_settings;
 mod tls;
 mod unwritten;
 mod watched_io;
@@ -52,5 +58,7 @@ pub use listen::serve;
 pub use origin::ConnectionOrigin;
 pub use response::DoorBody;
 pub use signposts::{HostSign, Signposts};
-pub use swp::{SwpRules, SwpSettings, Timestamping, serve_swp};
+#[cfg(feature = "swp")]
+pub use swp::serve_swp;
+pub use swp_settings::{SwpRules, SwpSettings, Timestamping};
 pub use tls::{ClientCertificates, Tls, TlsError, TlsMaterial};

@@ -33,6 +33,7 @@ impl Rendered {
     }
 
     /// The bytes and their tag, without its quotes.
+    #[cfg(feature = "swp")]
     pub(crate) fn tagged(&self) -> (Bytes, String) {
         (self.bytes.clone(), self.etag.to_str().unwrap_or_default().trim_matches('"').to_owned())
     }

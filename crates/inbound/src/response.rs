@@ -13,7 +13,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTI
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 
-use crate::grpc::{GrpcFrames, MessagePermit};
+use crate::grpc::{GrpcBody, GrpcFrames, MessagePermit};
 use crate::sse::EventBody;
 use crate::stalled_streams::{ReadState, in_stream, note};
 use crate::unwritten::{UnwrittenBuffers, counted};
@@ -30,7 +30,7 @@ enum Content {
     /// Everything at once; `None` once it is sent.
     Whole(Option<Bytes>),
     Events(Box<EventBody>),
-    Grpc(tonic::body::Body, Option<Arc<MessagePermit>>),
+    Grpc(GrpcBody, Option<Arc<MessagePermit>>),
     GrpcEvents(GrpcFrames),
     Pages(axum::body::Body),
 }
@@ -90,11 +90,13 @@ impl From<axum::body::Body> for DoorBody {
 
 impl DoorBody {
     /// A body that tonic writes, with the permit of its message.
-    pub(crate) fn grpc(body: tonic::body::Body, permit: Option<Arc<MessagePermit>>) -> Self {
+    #[cfg_attr(not(feature = "grpc"), expect(dead_code, reason = "only the gRPC door makes it"))]
+    pub(crate) fn grpc(body: GrpcBody, permit: Option<Arc<MessagePermit>>) -> Self {
         let unwritten = permit.as_ref().map(|permit| permit.unwritten());
         Self { unwritten, ..Content::Grpc(body, permit).into() }
     }
 
+    #[cfg_attr(not(feature = "grpc"), expect(dead_code, reason = "only the gRPC door makes it"))]
     pub(crate) fn grpc_events(frames: GrpcFrames, unwritten: Arc<UnwrittenBuffers>) -> Self {
         Self { unwritten: Some(unwritten), ..Content::GrpcEvents(frames).into() }
     }

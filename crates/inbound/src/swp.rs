@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use chancery_protocol::Timestamp;
 use chancery_wire::swp::codec;
-use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -24,40 +23,8 @@ use self::scope::TasksByCaller;
 use crate::accept::{AcceptedConnection, ConnectionProtocol, Socket, accept_connections};
 use crate::doors_handle::DoorsHandle;
 use crate::limits::InboundLimits;
+use crate::swp_settings::{SwpSettings, Timestamping};
 use crate::tls::Tls;
-
-/// Whether the timestamps of envelopes are looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Timestamping {
-    #[default]
-    Ignored,
-    /// Those that are there.
-    Checked,
-    /// There has to be one.
-    Required,
-}
-
-/// Part of the `[swp]` section.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SwpRules {
-    /// How long a connection without an open task may say nothing, and how long a frame may take to arrive.
-    pub idle_ms: u64,
-    pub timestamps: Timestamping,
-}
-
-impl Default for SwpRules {
-    fn default() -> Self {
-        Self { idle_ms: 60_000, timestamps: Timestamping::Ignored }
-    }
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SwpSettings {
-    pub rules: SwpRules,
-    pub limits: codec::SwpLimits,
-}
 
 impl SwpSettings {
     fn idle(&self) -> Duration {

@@ -9,6 +9,7 @@ mod jwks;
 pub mod push;
 pub mod remote;
 mod sse;
+#[cfg(feature = "swp")]
 pub mod swp;
 mod terms;
 mod typed;

@@ -6,6 +6,7 @@ mod frames;
 pub mod json;
 pub mod json_rpc;
 mod notification;
+#[cfg(feature = "protobuf")]
 pub mod pb;
 pub mod rest;
 mod scan;

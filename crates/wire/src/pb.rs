@@ -15,7 +15,9 @@
 //! `_client` beside them; `v1::proto` and `v0_3::proto` are short names for the two modules.
 
 mod calls;
+#[cfg(feature = "grpc")]
 mod codec;
+mod decode_error;
 mod fields;
 mod objects;
 mod structs;
@@ -28,8 +30,10 @@ pub mod generated {
     pub mod lf_a2a_v1;
 }
 
-pub use codec::{Codec, Reader, decode_error};
+#[cfg(feature = "grpc")]
+pub use codec::{Codec, Reader};
+pub use decode_error::decode_error;
 pub use structs::MAX_DEPTH;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "grpc"))]
 mod tests;

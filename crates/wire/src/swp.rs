@@ -3,18 +3,26 @@
 //! A task declares the form of its input: text, JSON, opaque octets, or a whole A2A message in protobuf,
 //! which loses nothing. A task in the last form gets its answer in the same form.
 
+#[cfg(feature = "swp")]
 mod content;
+#[cfg(feature = "swp")]
 mod report;
+#[cfg(feature = "swp")]
 mod report_reader;
+#[cfg(feature = "swp")]
 mod task;
-#[cfg(test)]
+#[cfg(all(test, feature = "swp"))]
 mod tests;
 
 pub use chancery_swp as codec;
 
+#[cfg(feature = "swp")]
 pub use self::content::{Content, Convention, Given};
+#[cfg(feature = "swp")]
 pub use self::report::{Report, Reporter, refusal, too_large};
+#[cfg(feature = "swp")]
 pub use self::report_reader::{ReportFault, ReportReader};
+#[cfg(feature = "swp")]
 pub use self::task::{read_task, write_task};
 
 /// How cards name this binding.

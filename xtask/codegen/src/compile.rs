@@ -48,6 +48,9 @@ pub(crate) fn compile(schemas: &Path) -> Result<Modules> {
     tonic_prost_build::configure()
         .build_client(true)
         .build_server(true)
+        // SWP uses the messages without the services.
+        .client_mod_attribute(".", "#[cfg(feature = \"grpc\")]")
+        .server_mod_attribute(".", "#[cfg(feature = \"grpc\")]")
         // File contents are shared with the buffer they arrived in, as in the model.
         .bytes(".")
         // Sorted maps, so that equal messages have equal bytes.

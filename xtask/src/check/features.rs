@@ -6,7 +6,18 @@ use crate::packages::Package;
 use crate::tree::File;
 
 /// The features of the lower crates, each for a feature of the facade. What a node does is chosen in its config.
-const LOWER: &[(&str, &str)] = &[("chancery-memory", "tier"), ("chancery-memory", "schemas")];
+const LOWER: &[(&str, &str)] = &[
+    ("chancery-inbound", "grpc"),
+    ("chancery-inbound", "swp"),
+    ("chancery-memory", "schemas"),
+    ("chancery-memory", "tier"),
+    ("chancery-outbound", "grpc"),
+    ("chancery-outbound", "swp"),
+    ("chancery-swp", "frames"),
+    ("chancery-wire", "grpc"),
+    ("chancery-wire", "protobuf"),
+    ("chancery-wire", "swp"),
+];
 
 const FACADE: &str = "chancery";
 

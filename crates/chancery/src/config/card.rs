@@ -21,7 +21,8 @@ declare_section!(CardConfig { headerless: Live, bindings: Live });
 
 impl Default for CardConfig {
     fn default() -> Self {
-        let bindings = vec![CardBinding::JsonRpc, CardBinding::HttpJson, CardBinding::Grpc];
+        let grpc = cfg!(feature = "grpc").then_some(CardBinding::Grpc);
+        let bindings = [CardBinding::JsonRpc, CardBinding::HttpJson].into_iter().chain(grpc).collect();
         Self { headerless: Headerless::default(), bindings }
     }
 }

@@ -1,8 +1,11 @@
 //! Keys of a config that this build cannot obey, because it was made without a feature.
 
-use super::Config;
+use chancery_outbound::guard::as_web;
+
+use super::agent::AgentSource;
 use super::fault::ConfigFault;
 use super::places::Places;
+use super::{BindingSetting, CardBinding, Config};
 
 /// A key, and the feature that it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +29,17 @@ impl Config {
                 missing.push(MissingFeature { key: key.to_owned(), feature });
             }
         };
+        let (grpc, swp) = (cfg!(feature = "grpc"), cfg!(feature = "swp"));
+        let lists_grpc = self.card.bindings.iter().any(|one| matches!(one, CardBinding::Grpc | CardBinding::GrpcTarget));
+        need(grpc, "grpc", "card.bindings", lists_grpc);
+        need(swp, "swp", "swp.listen", self.swp.door.listen.is_some());
+        for (name, agent) in &self.agents {
+            let AgentSource::Remote(remote) = &agent.source else { continue };
+            let is_bound_to = |binding| remote.calls.binding == Some(binding);
+            need(grpc, "grpc", &format!("agents.{name}.binding"), is_bound_to(BindingSetting::Grpc));
+            need(swp, "swp", &format!("agents.{name}.binding"), is_bound_to(BindingSetting::Swp));
+            need(swp, "swp", &format!("agents.{name}.url"), remote.urls.iter().any(|url| as_web(url).is_some()));
+        }
         need(cfg!(feature = "memory-tier"), "memory-tier", "memory.tier", self.memory.tier.is_some());
         need(cfg!(feature = "memory-tier"), "memory-tier", "artifacts.offload", self.artifacts.offload);
         need(cfg!(feature = "schemas"), "schemas", "artifacts.schemas", self.artifacts.schemas.is_some());

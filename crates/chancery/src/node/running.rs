@@ -36,6 +36,7 @@ impl Node {
     }
 
     /// The same for SWP peers. Over TLS they show certificates; without it, nobody may be on the way to read along.
+    #[cfg(feature = "swp")]
     pub async fn serve_swp(&self, listener: TcpListener, stop: CancellationToken) {
         let stop = self.or_ended(stop);
         chancery_inbound::serve_swp(listener, self.swp_tls.clone(), self.doors_handle.clone(), stop.0.clone()).await;

@@ -51,9 +51,29 @@ async fn an_agent_with_sqlite_answers_json_rpc_with_any_features() {
     assert_eq!(found["result"]["status"]["state"], "TASK_STATE_COMPLETED", "{found}");
 }
 
+#[tokio::test]
+async fn a_grpc_call_is_answered_or_refused_as_http_and_cards_say_which() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = embedded(folder.path(), Config::default()).await.unwrap();
+    let head = |request: axum::http::request::Builder| request.header("host", "127.0.0.1:7420");
+    let card = head(Request::get("/.well-known/agent-card.json")).body(Body::empty()).unwrap();
+    let (_, card) = ask(&node, card).await;
+    let listed = card["supportedInterfaces"].as_array().unwrap();
+    assert!(!listed.is_empty());
+    assert_eq!(listed.iter().any(|one| one["protocolBinding"] == "GRPC"), cfg!(feature = "grpc"), "{card}");
+    let call = head(Request::post("/lf.a2a.v1.A2AService/GetTask")).header("content-type", "application/grpc");
+    let (status, refused) = ask(&node, call.body(Body::from(vec![0; 5])).unwrap()).await;
+    let expected = if cfg!(feature = "grpc") { 200 } else { 415 };
+    assert_eq!(status, expected, "{refused}");
+}
+
 /// A feature, whether the build has it, and a config that needs it.
 fn needy() -> Vec<(&'static str, bool, &'static str)> {
     vec![
+        ("grpc", cfg!(feature = "grpc"), "[card]\nbindings = [\"JSONRPC\", \"GRPC\"]\n"),
+        ("grpc", cfg!(feature = "grpc"), "[agents.a]\nurl = \"http://127.0.0.1:1\"\nbinding = \"GRPC\"\n"),
+        ("swp", cfg!(feature = "swp"), "[swp]\nlisten = \"127.0.0.1:7777\"\n"),
+        ("swp", cfg!(feature = "swp"), "[agents.a]\nurl = \"swp://127.0.0.1:1\"\n"),
         ("memory-tier", cfg!(feature = "memory-tier"), "[memory]\ntier = \"/nowhere/at/all\"\n"),
         ("schemas", cfg!(feature = "schemas"), "[artifacts]\nschemas = \"/nowhere/at/all\"\n"),
         ("policy-cel", cfg!(feature = "policy-cel"), "[[policy.rules]]\nname = \"nobody\"\ndeny_when = \"depth > 3\"\n"),
@@ -67,7 +87,7 @@ fn a_config_file_that_needs_a_missing_feature_is_refused_with_the_name_of_the_fe
             Ok(_) => assert!(is_there, "{feature} is missing and its config was accepted"),
             Err(faults) => {
                 assert!(!is_there, "{feature}: {faults:?}");
-                assert!(faults.iter().any(|fault| fault.to_string().contains(&format!("`{feature}`"))), "{faults:?}");
+                assert!(faults.iter().any(|fault| fault.to_string().contains(&format!("the feature `{feature}`"))), "{faults:?}");
                 assert!(faults.iter().all(|fault| fault.line > 0), "{faults:?}");
             }
         }
@@ -81,5 +101,5 @@ async fn a_config_of_a_program_that_needs_a_missing_feature_is_refused_at_the_st
     config.memory.tier = Some(folder.path().join("tier").display().to_string());
     let refused = embedded(folder.path(), config).await.err().map(|error| error.to_string());
     assert_eq!(refused.is_none(), cfg!(feature = "memory-tier"), "{refused:?}");
-    assert!(refused.is_none_or(|refused| refused.contains("`memory-tier`")));
+    assert!(refused.is_none_or(|refused| refused.contains("the feature `memory-tier`")));
 }

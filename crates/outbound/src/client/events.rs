@@ -64,7 +64,9 @@ pub struct EventStream {
 #[derive(Debug)]
 pub(super) enum EventSource {
     Sse(Box<SseEvents>),
+    #[cfg_attr(not(feature = "grpc"), expect(dead_code, reason = "only the gRPC client makes it"))]
     Grpc(Box<GrpcEventStream>),
+    #[cfg_attr(not(feature = "swp"), expect(dead_code, reason = "only the SWP client makes it"))]
     Swp(Box<SwpEvents>),
     /// An agent that does not stream answered at once.
     Answered(Box<StreamedEvent>),

@@ -38,12 +38,12 @@ impl Interface {
     /// The binding of a card's entry, in any spelling that is met. `None` if no client here speaks it.
     pub fn binding_of(listed: &AgentInterface) -> Option<Binding> {
         match listed.protocol_binding.trim().to_ascii_uppercase().as_str() {
-            _ if listed.protocol_binding == chancery_wire::swp::BINDING => Some(Binding::Swp),
-            "SWP" => Some(Binding::Swp),
+            _ if listed.protocol_binding == chancery_wire::swp::BINDING => cfg!(feature = "swp").then_some(Binding::Swp),
+            "SWP" => cfg!(feature = "swp").then_some(Binding::Swp),
             // What 0.3 takes an entry without one for.
             "" | "JSONRPC" | "JSON-RPC" | "JSON_RPC" => Some(Binding::JsonRpc),
             "HTTP+JSON" | "HTTP_JSON" | "REST" => Some(Binding::Rest),
-            "GRPC" => Some(Binding::Grpc),
+            "GRPC" => cfg!(feature = "grpc").then_some(Binding::Grpc),
             _ => None,
         }
     }

@@ -7,6 +7,10 @@ mod error;
 mod events;
 mod fold;
 mod gate;
+#[cfg(feature = "grpc")]
+mod grpc;
+#[cfg(not(feature = "grpc"))]
+#[path = "grpc_absent.rs"]
 mod grpc;
 mod head;
 mod http;
@@ -14,7 +18,12 @@ mod interface;
 mod limits;
 mod reading;
 mod sse;
+#[cfg(feature = "swp")]
 pub(crate) mod swp;
+#[cfg(not(feature = "swp"))]
+#[path = "swp_absent.rs"]
+pub(crate) mod swp;
+mod swp_terms;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -37,7 +46,7 @@ use gate::CallGate;
 use grpc::GrpcAgent;
 use http::{HttpAgent, Outgoing};
 use swp::SwpAgent;
-pub use swp::SwpTerms;
+pub use swp_terms::SwpTerms;
 
 /// One agent at one of its interfaces. Cheap to clone; clones share the connections and the limits.
 #[derive(Clone, Debug)]

@@ -1,33 +1,42 @@
 //! The one table of how each kind of error looks on each wire, and the writers that use it.
 
+mod code;
+#[cfg(feature = "grpc")]
+mod grpc;
 pub mod read;
+#[cfg(feature = "swp")]
+mod swp;
 
 use chancery_protocol::{Error, ErrorKind, Version};
-use chancery_swp::a2a::ResultCondition;
 use serde_json::{Value, json};
-use tonic::Code;
+
+pub use self::code::StatusName;
+#[cfg(feature = "grpc")]
+pub use self::grpc::grpc;
+#[cfg(feature = "swp")]
+pub use self::swp::{swp, swp_condition};
 
 /// How a kind of error is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub json_rpc: i32,
     pub http: u16,
-    pub grpc: Code,
+    pub grpc: StatusName,
     pub reason: &'static str,
     /// Version 0.3 had no error mapping for REST and gRPC in its text; these are what its SDKs agreed on.
     pub http_0_3: u16,
-    pub grpc_0_3: Code,
+    pub grpc_0_3: StatusName,
     pub name_0_3: &'static str,
 }
 
-const fn row(kind: ErrorKind, json_rpc: i32, http: u16, grpc: Code, older: (u16, Code, &'static str)) -> Row {
+const fn row(kind: ErrorKind, json_rpc: i32, http: u16, grpc: StatusName, older: (u16, StatusName, &'static str)) -> Row {
     Row { json_rpc, http, grpc, reason: kind.reason(), http_0_3: older.0, grpc_0_3: older.1, name_0_3: older.2 }
 }
 
 /// The specification's rows as of 1.0.1, then ours.
 #[rustfmt::skip]
 pub const fn row_of(kind: ErrorKind) -> Row {
-    use Code::{Aborted, DeadlineExceeded, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable, Unimplemented};
+    use StatusName::{Aborted, DeadlineExceeded, FailedPrecondition, Internal, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable, Unimplemented};
     match kind {
         ErrorKind::TaskNotFound => row(kind, -32001, 404, NotFound, (404, NotFound, "TaskNotFoundError")),
         ErrorKind::TaskNotCancelable => row(kind, -32002, 400, FailedPrecondition, (409, FailedPrecondition, "TaskNotCancelableError")),
@@ -118,7 +127,7 @@ pub fn rest(error: &Error, version: Version) -> Vec<u8> {
     let row = row_of(error.kind);
     let body = match version {
         Version::V1_0 => json!({ "error": {
-            "code": row.http, "status": code_name(row.grpc), "message": error.message, "details": details(error),
+            "code": row.http, "status": row.grpc.text(), "message": error.message, "details": details(error),
         }}),
         Version::V0_3 | Version::Original => json!({
             "code": json_rpc_code(error.kind, version), "message": error.message, "type": row.name_0_3,
@@ -126,63 +135,6 @@ pub fn rest(error: &Error, version: Version) -> Vec<u8> {
     };
     body.to_string().into_bytes()
 }
-
-/// The words that SWP's A2A profile has for a kind of error.
-pub const fn swp_condition(kind: ErrorKind) -> ResultCondition {
-    match kind {
-        ErrorKind::UnsupportedOperation
-        | ErrorKind::TaskNotCancelable
-        | ErrorKind::PushNotificationNotSupported
-        | ErrorKind::ExtendedAgentCardNotConfigured
-        | ErrorKind::ExtensionSupportRequired
-        | ErrorKind::VersionNotSupported
-        | ErrorKind::MethodNotFound => ResultCondition::UnsupportedCapability,
-        ErrorKind::ContentTypeNotSupported
-        | ErrorKind::Parse
-        | ErrorKind::InvalidRequest
-        | ErrorKind::InvalidParams
-        | ErrorKind::TooLarge => ResultCondition::MalformedInput,
-        ErrorKind::TaskNotFound | ErrorKind::TaskForgotten => ResultCondition::UnknownTask,
-        ErrorKind::Unauthenticated
-        | ErrorKind::PermissionDenied
-        | ErrorKind::HostNotServed
-        | ErrorKind::OriginNotAllowed
-        | ErrorKind::BudgetExhausted
-        | ErrorKind::BudgetQueueFull
-        | ErrorKind::RecursionDepth
-        | ErrorKind::RecursionRevisit
-        | ErrorKind::LineageInvalid
-        | ErrorKind::LineageRequired
-        | ErrorKind::SkillDenied
-        | ErrorKind::ConcurrencyFull
-        | ErrorKind::CostOverPolicy
-        | ErrorKind::PolicyDenied
-        | ErrorKind::Frozen => ResultCondition::AuthorizationDenied,
-        ErrorKind::InvalidAgentResponse
-        | ErrorKind::Internal
-        | ErrorKind::RateLimited
-        | ErrorKind::LimitReached
-        | ErrorKind::IdempotencyConflict
-        | ErrorKind::Unavailable
-        | ErrorKind::DeadlineExceeded
-        | ErrorKind::PolicyTimeout
-        | ErrorKind::NoEligiblePeer
-        | ErrorKind::PeerUnavailable => ResultCondition::ExecutionFailed,
-    }
-}
-
-/// The `error_message` of an SWP result: the reason, the profile's words for it, then ours, and when to try again.
-pub fn swp(error: &Error) -> String {
-    let said = format!("{}: {}: {}", row_of(error.kind).reason, swp_condition(error.kind).says(), error.message);
-    match error.retry_after {
-        // Whole seconds, never zero: "now" would be wrong.
-        Some(delay) => format!("{said}{RETRY_AFTER}{} s", (delay.as_secs() + u64::from(delay.subsec_nanos() > 0)).max(1)),
-        None => said,
-    }
-}
-
-/// Stands before the seconds after which an SWP caller is to try again.
-const RETRY_AFTER: &str = "; retry after ";
 
 fn details(error: &Error) -> Value {
     let facts: serde_json::Map<String, Value> =
@@ -197,49 +149,6 @@ fn details(error: &Error) -> Value {
         details.push(json!({ "@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations }));
     }
     Value::Array(details)
-}
-
-/// A gRPC status, with the details in its trailer.
-pub fn grpc(error: &Error, version: Version) -> tonic::Status {
-    use tonic_types::{ErrorDetails, StatusExt as _};
-    let row = row_of(error.kind);
-    let metadata = error.facts.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-    let mut details = ErrorDetails::with_error_info(row.reason, DOMAIN, metadata.collect::<std::collections::HashMap<_, _>>());
-    for fault in &error.violations {
-        details.add_bad_request_violation(&fault.field, &fault.description);
-    }
-    if let Some(delay) = error.retry_after {
-        details.set_retry_info(Some(delay));
-    }
-    match version {
-        Version::V1_0 => tonic::Status::with_error_details(row.grpc, error.message.to_string(), details),
-        // Clients of 0.3 find the kind of error in front of the message.
-        Version::V0_3 | Version::Original => {
-            tonic::Status::with_error_details(row.grpc_0_3, format!("{}: {}", row.name_0_3, error.message), details)
-        }
-    }
-}
-
-const fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
 }
 
 #[cfg(test)]
@@ -267,7 +176,7 @@ mod tests {
         ];
         for (kind, json_rpc, http, grpc, reason) in specification {
             let row = row_of(kind);
-            assert_eq!((row.json_rpc, row.http, code_name(row.grpc), row.reason), (json_rpc, http, grpc, reason));
+            assert_eq!((row.json_rpc, row.http, row.grpc.text(), row.reason), (json_rpc, http, grpc, reason));
         }
     }
 
@@ -283,7 +192,7 @@ mod tests {
         for kind in ErrorKind::ALL {
             let row = row_of(kind);
             let page = std::fs::read_to_string(pages.join(format!("{}.md", row.reason))).unwrap_or_default();
-            for fact in [row.json_rpc.to_string(), row.http.to_string(), code_name(row.grpc).to_owned()] {
+            for fact in [row.json_rpc.to_string(), row.http.to_string(), row.grpc.text().to_owned()] {
                 assert!(page.contains(&fact), "docs/errors/{}.md does not say {fact}", row.reason);
             }
         }
@@ -303,29 +212,5 @@ mod tests {
         let older: Value = serde_json::from_slice(&rest(&Error::task_not_found(), Version::V0_3)).unwrap();
         assert_eq!((older["code"].as_i64(), older["type"].as_str()), (Some(-32001), Some("TaskNotFoundError")));
         assert_eq!(json_rpc_code(ErrorKind::VersionNotSupported, Version::V0_3), -32603);
-    }
-
-    #[test]
-    fn an_swp_refusal_says_when_to_try_again_and_is_read_back() {
-        let wait = std::time::Duration::from_millis(4_200);
-        let error = Error { retry_after: Some(wait), ..Error::new(ErrorKind::Unavailable, "no room; for now") };
-        let text = swp(&error);
-        assert!(text.starts_with("UNAVAILABLE: ") && text.ends_with(": no room; for now; retry after 5 s"), "{text}");
-        let read = read::swp(&text).unwrap();
-        assert_eq!((read.kind, &*read.message), (ErrorKind::Unavailable, "no room; for now"));
-        assert_eq!(read.retry_after, Some(std::time::Duration::from_secs(5)));
-        let without = read::swp(&swp(&Error::new(ErrorKind::Unavailable, "no room; retry after lunch"))).unwrap();
-        assert_eq!((&*without.message, without.retry_after), ("no room; retry after lunch", None));
-    }
-
-    #[test]
-    fn a_grpc_status_carries_the_reason_in_its_details() {
-        use tonic_types::StatusExt as _;
-        let status = grpc(&Error::task_not_found().with_fact("id", "x"), Version::V1_0);
-        let details = status.get_error_details();
-        let info = details.error_info().unwrap();
-        assert_eq!((info.reason.as_str(), info.domain.as_str()), ("TASK_NOT_FOUND", DOMAIN));
-        assert_eq!(info.metadata["id"], "x");
-        assert_eq!(grpc(&Error::task_not_found(), Version::V0_3).message(), "TaskNotFoundError: Task not found");
     }
 }

@@ -1,14 +1,21 @@
 //! The error table in the other direction: a peer's error, in any shape, as a kind of this node.
 
+#[cfg(feature = "grpc")]
+mod grpc;
+#[cfg(feature = "swp")]
+mod swp;
+
 use std::borrow::Cow;
 use std::time::Duration;
 
 use chancery_protocol::{Error, ErrorKind, FieldViolation, Operation, Version};
-use chancery_swp::a2a::ResultCondition;
 use serde_json::Value;
-use tonic::{Code, Status};
 
-use super::{code_name, row_of};
+#[cfg(feature = "grpc")]
+pub use self::grpc::grpc;
+#[cfg(feature = "swp")]
+pub use self::swp::swp;
+use super::{StatusName, row_of};
 
 /// The most characters of a peer's message that are forwarded.
 const MESSAGE_CHARS: usize = 2_000;
@@ -29,7 +36,7 @@ pub fn rest(status: u16, body: &str, version: Version, operation: Operation) -> 
     let newer = &body["error"];
     if newer.is_object() {
         let details = if newer["details"].is_null() { &newer["data"] } else { &newer["details"] };
-        let named = || newer["status"].as_str().and_then(code_of_name).map(|code| of_grpc_code(code, operation));
+        let named = || newer["status"].as_str().and_then(StatusName::of_text).map(|code| of_grpc_code(code, operation));
         return match kind_in(details).or_else(|| of_json_rpc_code(newer, version)) {
             Some(kind) => whole(kind, newer, details),
             None => whole(of_http_status(status, operation).or_else(named).unwrap_or(ErrorKind::Internal), newer, details),
@@ -44,49 +51,6 @@ pub fn rest(status: u16, body: &str, version: Version, operation: Operation) -> 
 pub fn is_rest_error(text: &str) -> bool {
     let body: Value = serde_json::from_str(text).unwrap_or_default();
     body["error"].is_object() || (body["code"].is_i64() && body["message"].is_string())
-}
-
-/// Reads the status of a gRPC answer.
-pub fn grpc(status: &Status, operation: Operation) -> Error {
-    use tonic_types::StatusExt as _;
-    let details = status.get_error_details();
-    let (prefix, rest) = status.message().split_once(": ").unwrap_or_default();
-    let by_name = of_name(prefix);
-    let by_reason = details.error_info().filter(|info| info.domain == super::DOMAIN).and_then(|info| of_reason(&info.reason));
-    let kind = match (by_reason, by_name) {
-        // The name tells apart what shares a reason.
-        (Some(reason), Some(name)) if row_of(reason).reason == row_of(name).reason => name,
-        (Some(reason), _) => reason,
-        (None, Some(name)) => name,
-        (None, None) => of_grpc_code(status.code(), operation),
-    };
-    let text = if by_name.is_some() { rest } else { status.message() };
-    let mut error = Error::new(kind, message(Some(text), kind));
-    if let Some(request) = details.bad_request() {
-        let faults = request.field_violations.iter().take(VIOLATIONS);
-        error.violations = faults.map(|fault| violation(&fault.field, &fault.description)).collect();
-    }
-    error.retry_after = details.retry_info().and_then(|info| info.retry_delay).map(|delay| delay.min(LONGEST_WAIT));
-    error
-}
-
-/// The refusal in the `error_message` of an SWP result. None where a task was taken and failed: then the words are the agent's.
-pub fn swp(text: &str) -> Option<Error> {
-    let (reason, rest) = text.split_once(": ").unwrap_or((text, ""));
-    if let Some(kind) = of_reason(reason) {
-        let rest = rest.strip_prefix(super::swp_condition(kind).says()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(rest);
-        let (rest, retry_after) = waiting(rest);
-        return Some(Error { retry_after, ..Error::new(kind, message(Some(rest), kind)) });
-    }
-    let says = |condition: ResultCondition| text.trim_start().to_ascii_lowercase().starts_with(condition.says());
-    let kinds = [
-        (ResultCondition::UnsupportedCapability, ErrorKind::UnsupportedOperation),
-        (ResultCondition::MalformedInput, ErrorKind::InvalidParams),
-        (ResultCondition::UnknownTask, ErrorKind::TaskNotFound),
-        (ResultCondition::AuthorizationDenied, ErrorKind::PermissionDenied),
-    ];
-    let (_, kind) = kinds.into_iter().find(|(condition, _)| says(*condition))?;
-    Some(Error::new(kind, message(Some(text), kind)))
 }
 
 /// The kind behind an HTTP status that came without a readable error.
@@ -112,22 +76,24 @@ pub fn of_http_status(status: u16, operation: Operation) -> Option<ErrorKind> {
     })
 }
 
-fn of_grpc_code(code: Code, operation: Operation) -> ErrorKind {
+fn of_grpc_code(code: StatusName, operation: Operation) -> ErrorKind {
     match code {
-        Code::NotFound if names_a_task(operation) => ErrorKind::TaskNotFound,
-        Code::NotFound => ErrorKind::MethodNotFound,
-        Code::FailedPrecondition if operation == Operation::CancelTask => ErrorKind::TaskNotCancelable,
-        Code::FailedPrecondition if operation == Operation::GetExtendedCard => ErrorKind::ExtendedAgentCardNotConfigured,
-        Code::Unimplemented | Code::FailedPrecondition if is_about_push(operation) => ErrorKind::PushNotificationNotSupported,
-        Code::Unimplemented | Code::FailedPrecondition => ErrorKind::UnsupportedOperation,
-        Code::InvalidArgument | Code::OutOfRange => ErrorKind::InvalidParams,
-        Code::Unauthenticated => ErrorKind::Unauthenticated,
-        Code::PermissionDenied => ErrorKind::PermissionDenied,
-        Code::ResourceExhausted => ErrorKind::RateLimited,
-        Code::Unavailable | Code::Cancelled => ErrorKind::Unavailable,
-        Code::DeadlineExceeded => ErrorKind::DeadlineExceeded,
-        Code::Aborted | Code::AlreadyExists => ErrorKind::IdempotencyConflict,
-        Code::Ok | Code::Unknown | Code::Internal | Code::DataLoss => ErrorKind::Internal,
+        StatusName::NotFound if names_a_task(operation) => ErrorKind::TaskNotFound,
+        StatusName::NotFound => ErrorKind::MethodNotFound,
+        StatusName::FailedPrecondition if operation == Operation::CancelTask => ErrorKind::TaskNotCancelable,
+        StatusName::FailedPrecondition if operation == Operation::GetExtendedCard => ErrorKind::ExtendedAgentCardNotConfigured,
+        StatusName::Unimplemented | StatusName::FailedPrecondition if is_about_push(operation) => {
+            ErrorKind::PushNotificationNotSupported
+        }
+        StatusName::Unimplemented | StatusName::FailedPrecondition => ErrorKind::UnsupportedOperation,
+        StatusName::InvalidArgument | StatusName::OutOfRange => ErrorKind::InvalidParams,
+        StatusName::Unauthenticated => ErrorKind::Unauthenticated,
+        StatusName::PermissionDenied => ErrorKind::PermissionDenied,
+        StatusName::ResourceExhausted => ErrorKind::RateLimited,
+        StatusName::Unavailable | StatusName::Cancelled => ErrorKind::Unavailable,
+        StatusName::DeadlineExceeded => ErrorKind::DeadlineExceeded,
+        StatusName::Aborted | StatusName::AlreadyExists => ErrorKind::IdempotencyConflict,
+        StatusName::Ok | StatusName::Unknown | StatusName::Internal | StatusName::DataLoss => ErrorKind::Internal,
     }
 }
 
@@ -161,12 +127,6 @@ fn of_json_rpc_code(error: &Value, version: Version) -> Option<ErrorKind> {
     }
 }
 
-/// The message, and the retry delay if there is one.
-fn waiting(text: &str) -> (&str, Option<Duration>) {
-    let said = text.rsplit_once(super::RETRY_AFTER).and_then(|(rest, wait)| Some((rest, wait.strip_suffix(" s")?.parse().ok()?)));
-    said.map_or((text, None), |(rest, seconds)| (rest, Some(Duration::from_secs(seconds).min(LONGEST_WAIT))))
-}
-
 /// The kind that the details name by its reason. What Parse and InvalidRequest share is read as the latter.
 fn kind_in(details: &Value) -> Option<ErrorKind> {
     let info = details.as_array()?.iter().find(|detail| detail["domain"] == super::DOMAIN)?;
@@ -185,10 +145,6 @@ fn of_name(name: &str) -> Option<ErrorKind> {
         "AuthenticatedExtendedCardNotConfiguredError" => Some(ErrorKind::ExtendedAgentCardNotConfigured),
         name => ErrorKind::ALL.into_iter().find(|kind| row_of(*kind).name_0_3 == name),
     }
-}
-
-fn code_of_name(name: &str) -> Option<Code> {
-    (0..=16).map(Code::from_i32).find(|code| code_name(*code) == name)
 }
 
 fn whole(kind: ErrorKind, said: &Value, details: &Value) -> Error {
@@ -224,5 +180,5 @@ fn shortened(text: &str) -> String {
     text.chars().take(MESSAGE_CHARS).collect()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "grpc"))]
 mod tests;

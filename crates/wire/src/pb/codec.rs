@@ -3,12 +3,13 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use chancery_protocol::{Error, ErrorKind, Version};
+use chancery_protocol::Version;
 use prost::{DecodeError, Message, Name};
 use tonic::Status;
 use tonic::codec::{DecodeBuf, Decoder};
 use tonic_prost::ProstEncoder;
 
+use super::decode_error;
 use crate::errors;
 
 /// What the generated stubs use. tonic's own codec calls unreadable bytes an internal error of the reader.
@@ -64,24 +65,4 @@ fn unreadable(fault: DecodeError, version: Version) -> Status {
     let mut status = errors::grpc(&decode_error(&fault), version);
     status.set_source(Arc::new(fault));
     status
-}
-
-/// The fault as the caller may see it. prost names the field it stopped at from the inside out, each with its message.
-pub fn decode_error(fault: &DecodeError) -> Error {
-    let text = fault.to_string();
-    let mut steps: Vec<&str> = text.split(": ").skip(1).collect();
-    let named = steps.iter().take_while(|step| is_field(step)).count();
-    let description = steps.split_off(named).join(": ");
-    let path: Vec<&str> = steps.iter().rev().filter_map(|step| step.split_once('.')).map(|(_, field)| field).collect();
-    if path.is_empty() {
-        return Error::new(ErrorKind::InvalidParams, format!("the bytes are no message of the service: {description}"));
-    }
-    Error::invalid_field(path.join("."), description)
-}
-
-fn is_field(step: &str) -> bool {
-    step.split_once('.').is_some_and(|(message, field)| {
-        let word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        word(message) && word(field)
-    })
 }

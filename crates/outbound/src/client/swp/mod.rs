@@ -20,9 +20,9 @@ use super::conditions::CallConditions;
 use super::events::EventSource;
 use super::interface::Interface;
 use super::limits::ClientLimits;
+use super::swp_terms::SwpTerms;
 use super::{ClientError, Transport, WasSent};
 use crate::guard::{Guard, SlimWay};
-use crate::terms::ClientCertificate;
 
 pub(crate) use self::card::{CardAnswer, ask_for_card};
 pub(super) use self::events::SwpEvents;
@@ -30,17 +30,6 @@ pub(crate) use self::line::{OpenSwpLine, SwpLinePool};
 
 /// The kind of a task whose sender names no skill, at a peer that lists none.
 const SOME_KIND: &str = "message";
-
-/// What is known of a peer beside its address.
-#[derive(Clone, Debug, Default)]
-pub struct SwpTerms {
-    /// It takes whole messages of A2A in protobuf, and answers in kind.
-    pub speaks_a2a: bool,
-    /// The skill to name where a message names none.
-    pub skill: Option<String>,
-    /// What we show over TLS.
-    pub certificate: Option<ClientCertificate>,
-}
 
 #[derive(Debug)]
 pub(super) struct SwpAgent {

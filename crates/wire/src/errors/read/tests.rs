@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use tonic::{Code, Status};
+
 use super::*;
 use crate::errors;
 

@@ -693,6 +693,7 @@ impl Role {
     }
 }
 /// Generated client implementations.
+#[cfg(feature = "grpc")]
 pub mod a2a_service_client {
     #![allow(unused_variables, dead_code, missing_docs, clippy::wildcard_imports, clippy::let_unit_value)]
     use tonic::codegen::http::Uri;
@@ -885,6 +886,7 @@ pub mod a2a_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "grpc")]
 pub mod a2a_service_server {
     #![allow(unused_variables, dead_code, missing_docs, clippy::wildcard_imports, clippy::let_unit_value)]
     use tonic::codegen::*;
