@@ -1,21 +1,42 @@
 //! Who an agent is by its key.
 
 use chancery_protocol::AgentId;
-use shake::Shake256;
-use shake::digest::{ExtendableOutput, Update, XofReader};
+use keccak::Keccak;
 
 /// SHAKE-256 of an Ed25519 public key, 32 bytes: the same key is the same agent, wherever it is met.
 pub fn agent_id_from_pubkey(pubkey_ed25519: &[u8; 32]) -> AgentId {
-    let mut hash = Shake256::default();
-    hash.update(pubkey_ed25519);
+    let mut state = [0_u64; 25];
+    for (lane, bytes) in state.iter_mut().zip(pubkey_ed25519.as_chunks().0) {
+        *lane = u64::from_le_bytes(*bytes);
+    }
+    // FIPS 202: the suffix of SHAKE and the padding. One block of 17 lanes holds the whole key, so the
+    // permutation runs once.
+    state[4] = 0x1f;
+    state[16] = 0x80 << 56;
+    Keccak::new().with_f1600(|permute| permute(&mut state));
     let mut digest = [0; 32];
-    hash.finalize_xof().read(&mut digest);
+    for (bytes, lane) in digest.as_chunks_mut().0.iter_mut().zip(state) {
+        *bytes = lane.to_le_bytes();
+    }
     AgentId::from_digest(&digest)
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use shake::Shake256;
+    use shake::digest::{ExtendableOutput as _, Update as _, XofReader as _};
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn two_implementations_hash_a_key_alike(key in any::<[u8; 32]>()) {
+            let mut digest = [0; 32];
+            Shake256::default().chain(key).finalize_xof().read(&mut digest);
+            prop_assert_eq!(agent_id_from_pubkey(&key), AgentId::from_digest(&digest));
+        }
+    }
 
     #[test]
     fn an_agent_id_is_shake_256_of_the_public_key() {

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use chancery_protocol::Timestamp;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
-use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
+use super::certificate_fields::{AlternativeName, CertificateFields};
 use super::{CredentialRefusal, RefusalKind, hex};
 use crate::SealKey;
 
@@ -75,18 +75,17 @@ impl<'de> Deserialize<'de> for CertificateName {
 
 /// The DNS names and addresses that a server certificate is for, as they stand in it. Nothing of one that cannot be read.
 pub fn server_names(der: &[u8]) -> Vec<String> {
-    let Ok((_, certificate)) = X509Certificate::from_der(der) else { return Vec::new() };
-    let Ok(Some(alternatives)) = certificate.subject_alternative_name() else { return Vec::new() };
-    let name = |name: &GeneralName<'_>| match name {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
-        GeneralName::IPAddress(bytes) => match bytes.len() {
+    let Some(certificate) = CertificateFields::read(der) else { return Vec::new() };
+    let name = |name: &AlternativeName<'_>| match name {
+        AlternativeName::Dns(name) => Some((*name).to_owned()),
+        AlternativeName::Address(bytes) => match bytes.len() {
             4 => <[u8; 4]>::try_from(*bytes).ok().map(|address| IpAddr::from(address).to_string()),
             16 => <[u8; 16]>::try_from(*bytes).ok().map(|address| IpAddr::from(address).to_string()),
             _ => None,
         },
-        _ => None,
+        AlternativeName::Uri(_) | AlternativeName::Other => None,
     };
-    alternatives.value.general_names.iter().take(MOST_NAMES).filter_map(name).collect()
+    certificate.names.iter().take(MOST_NAMES).filter_map(name).collect()
 }
 
 /// What a presented certificate says, read once.
@@ -104,22 +103,16 @@ impl CertificateFacts {
     /// Whether the chain holds is decided by the TLS library before a certificate comes here.
     pub(super) fn read(der: &[u8]) -> Result<Self, CredentialRefusal> {
         let malformed = || CredentialRefusal::new(RefusalKind::Malformed, "the client certificate cannot be read");
-        let (rest, certificate) = X509Certificate::from_der(der).map_err(|_| malformed())?;
-        if !rest.is_empty() {
-            return Err(malformed());
-        }
+        let certificate = CertificateFields::read(der).ok_or_else(malformed)?;
         let mut names = vec![CertificateName::Sha256(SealKey::digest(der))];
-        if let Some(alternatives) = certificate.subject_alternative_name().map_err(|_| malformed())? {
-            for name in alternatives.value.general_names.iter().take(MOST_NAMES) {
-                match name {
-                    GeneralName::URI(uri) => names.push(CertificateName::Uri((*uri).to_owned())),
-                    GeneralName::DNSName(name) => names.push(CertificateName::Dns(name.to_ascii_lowercase())),
-                    _ => {}
-                }
+        for name in certificate.names.iter().take(MOST_NAMES) {
+            match name {
+                AlternativeName::Uri(uri) => names.push(CertificateName::Uri((*uri).to_owned())),
+                AlternativeName::Dns(name) => names.push(CertificateName::Dns(name.to_ascii_lowercase())),
+                AlternativeName::Address(_) | AlternativeName::Other => {}
             }
         }
-        let validity = certificate.validity();
-        Ok(Self { names, not_before: validity.not_before.timestamp(), not_after: validity.not_after.timestamp() })
+        Ok(Self { names, not_before: certificate.not_before, not_after: certificate.not_after })
     }
 
     /// Again, although TLS looked when the connection was made: connections live longer than certificates may.

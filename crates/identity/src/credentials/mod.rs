@@ -5,6 +5,7 @@ mod authenticator;
 mod caller;
 mod callers;
 mod certificate;
+mod certificate_fields;
 mod declared;
 mod hex;
 mod issuer;
