@@ -69,13 +69,14 @@ pub(super) struct Statements<'c> {
     /// The rows of open tasks that were made here, by their ids: a hint that saves a look-up. Each use checks the id again, so a
     /// hint from a transaction that failed does no harm.
     open_rows: HashMap<TaskId, i64, RandomState>,
-    /// How many finished tasks there are. Counting them anew for each sweep would take longer than the sweep.
+    /// The number of finished tasks. Counting them by a query for each sweep would take longer than the
+    /// sweep.
     pub(super) finished: u64,
     /// Of the transaction that runs.
     pub(super) ended: CountChanges,
 }
 
-/// So many open tasks have hints; then they are collected anew.
+/// The number of hints in `open_rows` at which all of them are dropped and collected again.
 const MOST_HINTS: usize = 100_000;
 
 /// Why an append was not recorded.
@@ -239,8 +240,8 @@ impl<'c> Statements<'c> {
         Ok(())
     }
 
-    /// The task's number, and how many webhooks are told of it. One statement for an open task that was made here and has no
-    /// webhooks: it changes the row only if that is still so.
+    /// Returns the number of the task's row, and how many webhooks it has. An open task that was made here
+    /// and has no webhooks takes one statement. The statement changes the row only if both still hold.
     fn advance(&mut self, prepared: &PreparedAppend) -> Result<(i64, usize), Stop> {
         let Append { task, progress, spend, .. } = &prepared.append;
         let hint = self.open_rows.get(&task.id).copied();

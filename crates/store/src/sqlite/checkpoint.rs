@@ -10,7 +10,7 @@ use super::fault::SqliteFault;
 /// How much is collected before it is carried over: a page that changes often is then written once.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Between the writer and the one who tidies up. While nothing is written, nobody wakes up.
+/// Connects the writer with the checkpoint thread. While nothing is written, the checkpoint thread sleeps.
 #[derive(Debug, Default)]
 pub(super) struct CheckpointSignal {
     state: Mutex<State>,
@@ -55,7 +55,7 @@ impl CheckpointSignal {
     }
 }
 
-/// The writer's end of the bell: when the writer ends, in whatever way, the one who tidies up ends too.
+/// The writer's side of the signal. Dropping it ends the checkpoint thread.
 #[derive(Debug)]
 pub(super) struct CheckpointRequest(pub(super) Arc<CheckpointSignal>);
 
@@ -91,9 +91,9 @@ pub(super) struct Carried {
     all: bool,
 }
 
-/// Waits for nobody. Once all is carried over and no reader is left in the log, SQLite starts it anew by itself at the
-/// next write. Beside a busy writer there is always something left, so the writer does the same between two batches
-/// when the log has become too long.
+/// Copies pages of the write-ahead log into the database, and waits for no reader. When all pages are copied
+/// and no reader uses the log, SQLite restarts the log at the next write. Beside a busy writer some pages
+/// always remain. So the writer does the same between two batches when the log is too long.
 pub(super) fn carry_over(connection: &Connection) -> Result<Carried, SqliteFault> {
     let page_bytes: u64 = connection.prepare_cached("PRAGMA page_size")?.query_row([], |row| row.get(0))?;
     let mut checkpoint = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?;

@@ -47,7 +47,8 @@ pub(super) fn to_read(path: &Path) -> Result<Connection, SqliteFault> {
     Ok(connection)
 }
 
-/// A statement is planned once. Without the guarantee, one that compares an indexed column is planned anew for each value.
+/// Makes SQLite plan each statement once. Otherwise SQLite plans a statement that compares an indexed column
+/// again for each value.
 fn prepare_once(connection: &Connection) -> Result<(), SqliteFault> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;

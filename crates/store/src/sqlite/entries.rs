@@ -26,7 +26,7 @@ pub(super) struct LogRow {
     pub(super) entries: String,
 }
 
-/// Done where the append is asked for, so that the one writer only writes.
+/// Encodes entries as rows. The requester of the append does this, so that the one writer thread only writes.
 pub(super) fn encode(entries: &[Arc<LogEntry>]) -> Result<Vec<LogRow>, StoreError> {
     let mut rows = Vec::with_capacity(entries.len().div_ceil(ENTRIES_PER_ROW));
     let mut rest = entries;

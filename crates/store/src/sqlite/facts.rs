@@ -34,7 +34,7 @@ struct LineageJson<'a> {
     verdicts: Vec<Line<&'a [NamedFact]>>,
 }
 
-/// Money as a number, which is exact whatever it is.
+/// The caps on money, tokens and tasks. Money is an integer, so it is exact.
 type CapNumbers = (Option<i64>, Option<u64>, Option<u64>);
 
 pub(super) fn encode(governed: &Governed) -> Result<String, StoreError> {
@@ -52,7 +52,7 @@ pub(super) fn encode(governed: &Governed) -> Result<String, StoreError> {
         .map_err(|error| StoreError::new(format!("how a task is governed cannot be written as JSON: {error}")))
 }
 
-/// The path is a plain list here: it was made by us, and whatever its length, it must be read again.
+/// The path is a plain list: this store wrote it, and has to read it at any length.
 #[derive(Deserialize)]
 struct Read {
     #[serde(rename = "p")]

@@ -12,7 +12,7 @@ pub(super) struct KeyTable<'c> {
     look_up: Statement<'c>,
     keep: Statement<'c>,
     replace: Statement<'c>,
-    /// How many keys there are. Counting them anew for each sweep would take longer than the sweep.
+    /// The number of keys. Counting them by a query for each sweep would take longer than the sweep.
     pub(super) count: u64,
 }
 

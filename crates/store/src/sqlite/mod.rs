@@ -67,12 +67,14 @@ pub struct SqliteStore {
     health: Arc<Health>,
     /// What each write adds to, if a record is kept.
     record: Option<Arc<SqliteRecord>>,
-    /// Taken by whoever closes. Stays the last field: it waits for threads that end when the queues above are gone.
+    /// Taken when the store closes. It stays the last field: its drop waits for threads that end after the
+    /// queues above are dropped.
     open: Mutex<Option<Open>>,
 }
 
 impl SqliteStore {
-    /// Opens the database, makes it if there is none, and brings it to the newest version. Blocks: it is for the start.
+    /// Opens the database, makes it if it is missing, and migrates it to the newest version. Blocks: call it
+    /// only at the start.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
         Self::open_recording(path, options, None)
     }
@@ -158,7 +160,8 @@ impl SqliteStore {
         .await
     }
 
-    /// What the next process does not go by: answered as soon as it is written, and on the disk with whatever comes after it.
+    /// Performs a write that matters only to this process. The answer does not wait for the disk; a later
+    /// commit makes the write durable.
     async fn perform_fleeting<T: Send + 'static>(
         &self,
         what: &'static str,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Synchronous {
-    /// At every commit: nothing that was answered is lost, whatever happens to the machine.
+    /// At every commit: no answered write is lost, even if the machine loses power.
     #[default]
     Full,
     /// At checkpoints: nothing is lost when the process dies, but the last moments may be when the power fails.
@@ -32,7 +32,7 @@ pub struct SqliteOptions {
     pub batch_limit: usize,
     /// At most this many appends wait for the writer; the next one waits for its place.
     pub queue_limit: usize,
-    /// When the write-ahead log has grown to this, the writer takes a moment to start it anew.
+    /// When the write-ahead log reaches this size, the writer pauses to restart it.
     pub wal_limit_bytes: u64,
 }
 

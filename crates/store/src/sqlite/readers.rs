@@ -26,7 +26,7 @@ pub(super) struct Readers {
     health: Arc<Health>,
 }
 
-/// The same for somebody who does not keep the threads alive.
+/// A handle to the readers that does not keep their threads alive.
 #[derive(Debug)]
 pub(super) struct WeakReaders {
     queue: mpsc::WeakSender<Job>,

@@ -81,8 +81,9 @@ fn marks(connection: &Connection) -> Result<(i64, i64, i64), SqliteFault> {
     Ok((number("PRAGMA application_id")?, number("PRAGMA user_version")?, number("SELECT count(*) FROM sqlite_schema")?))
 }
 
-/// The `stage` of a task: its state, as far as it matters to us. A number of its own, because the indexes of unfinished
-/// and of finished tasks test it at each write, and SQLite needs a temporary table to test a state against a list.
+/// The `stage` of a task, which follows from its state. It has a number of its own because the indexes of
+/// unfinished and of finished tasks test it at each write. To test a state against a list, SQLite needs a
+/// temporary table.
 #[derive(Clone, Copy)]
 pub(super) enum TaskStage {
     Unfinished = 1,

@@ -28,7 +28,7 @@ pub(super) struct SweepCursor {
 const PASSED: u64 = 8;
 /// Where the columns of `due` begin in a row of `finished_query`.
 const AFTER_COSTS: usize = spent::COLUMN_COUNT;
-/// So many trees are remembered; then it begins anew.
+/// The number of trees that a sweep remembers before it forgets them all and begins again.
 const MOST_KNOWN: usize = 10_000;
 
 /// Part of a batch's transaction. `finished` is the number of tasks that could go.
@@ -173,8 +173,9 @@ impl SweepCursor {
     }
 }
 
-/// The tasks that go: the oldest, as long as they are too old or there are too many. Those that webhooks are yet to be told
-/// of stay, and so do those of trees that go on, in whose place nobody else has to go.
+/// Returns the tasks to delete: the oldest, as long as they are too old or there are too many. A task stays
+/// while its webhooks have something to deliver, or its tree has open tasks. No other task is deleted in
+/// place of one that stays for its tree.
 fn due(
     connection: &Connection,
     plan: SweepPlan,

@@ -6,7 +6,8 @@ use chancery_core::StoreError;
 
 use super::folder::FolderLock;
 
-/// What has to end before somebody else may open the files.
+/// The threads of an open store and the lock on its files. Another process can open the files once this is
+/// dropped.
 #[derive(Debug)]
 pub(super) struct Open {
     threads: Vec<JoinHandle<()>>,

@@ -14,7 +14,8 @@ use super::writer::StoreWriter;
 pub(super) enum WriteOrder {
     /// With the appends of its batch. The answer waits for the disk.
     Lasting,
-    /// Before the others of its batch. It matters only while this process lives, so nobody waits for the disk.
+    /// Before the others of its batch. It matters only while this process lives, so its answer does not wait
+    /// for the disk.
     Fleeting,
     /// After the others of its batch are answered, so that no append waits for it. A crash may undo it: it is then done again.
     Tidying,
@@ -24,7 +25,7 @@ pub(super) trait WriteJob: Send + fmt::Debug {
     /// Writes. May be called again after a transaction that failed, and what it said for the record is said again.
     fn perform(&self, writer: &mut StoreWriter<'_>) -> Result<(), SqliteFault>;
 
-    /// Answers whoever asked for the write, once the transaction is durable or has failed.
+    /// Answers the requester of the write, once the transaction is durable or has failed.
     fn tell(self: Box<Self>, outcome: Result<(), SqliteFault>);
 
     fn order(&self) -> WriteOrder;
@@ -66,7 +67,7 @@ impl<T: Send, W: Fn(&mut StoreWriter<'_>) -> Result<T, SqliteFault> + Send> Writ
         self.order
     }
 
-    /// Nobody may be waiting any more; that is fine.
+    /// The requester may have stopped waiting; that is no error.
     fn tell(self: Box<Self>, outcome: Result<(), SqliteFault>) {
         let Self { what, done, answer, .. } = *self;
         let done = outcome.and_then(|()| done.into_inner().ok_or_else(|| SqliteFault::unreadable("nothing was done")));

@@ -24,7 +24,7 @@ pub(super) enum Job {
     Close,
 }
 
-/// What was done about a job, to be told when it is durable.
+/// The outcome of a job, which is sent when the job is durable.
 enum Done {
     Append(Result<Appended, StoreError>),
     /// The job has its own answer.
@@ -126,8 +126,8 @@ impl StoreWriter<'_> {
         }
     }
 
-    /// In a transaction of their own, for which nobody waits until it is on the disk. All jobs of a batch were asked for at the same
-    /// time, so none of them can mind in which order they are done.
+    /// Writes the jobs in a transaction of their own, whose answers do not wait for the disk. All jobs of a
+    /// batch were requested at the same time, so their order is free.
     fn write_without_waiting(&mut self, jobs: Vec<Job>) {
         if jobs.is_empty() {
             return;
@@ -268,7 +268,7 @@ fn take(batch: &mut Vec<Job>, order: WriteOrder) -> Vec<Job> {
     batch.extract_if(.., |job| matches!(job, Job::Write(job) if job.order() == order)).collect()
 }
 
-/// Nobody may be waiting any more; that is fine.
+/// Sends the outcome of a job. The requester may have stopped waiting; that is no error.
 fn tell(job: Job, done: Result<Done, SqliteFault>) {
     match (job, done) {
         (Job::Append(_, answer), Ok(Done::Append(verdict))) => drop(answer.send(verdict)),

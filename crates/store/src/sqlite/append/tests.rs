@@ -49,7 +49,7 @@ impl Scene {
         rows.map(Result::unwrap).collect()
     }
 
-    /// Pages in the write-ahead log. Nobody carries them over here, so each commit adds those it wrote.
+    /// Pages in the write-ahead log. No checkpoint runs here, so each commit adds the pages that it wrote.
     fn pages(&self) -> u64 {
         let log: &Path = &self.folder.path().join("chancery.db-wal");
         std::fs::metadata(log).map_or(0, |file| file.len().saturating_sub(LOG_HEADER_BYTES) / FRAME_BYTES)

@@ -30,7 +30,7 @@ pub(super) struct Start {
     pub(super) task: i64,
     /// After this entry.
     pub(super) seq: u64,
-    /// Everything up to this one is to be told.
+    /// The last entry that the lane has to deliver.
     pub(super) told: u64,
     /// When the task ended, if it has.
     pub(super) ended_at: Option<i64>,
@@ -137,7 +137,8 @@ impl<'c> Laning<'c> {
         Ok(self.connection.last_insert_rowid().cast_unsigned())
     }
 
-    /// The number of an origin, which is made if there is none; with one lane more. Tells whether that makes it due sooner.
+    /// Adds a lane to an origin, and makes the origin if it is missing. Returns the origin's number, and
+    /// whether the lane makes it due sooner.
     fn join(&mut self, origin: &WebhookOrigin, due_at: Option<Timestamp>) -> Result<(i64, bool), SqliteFault> {
         let due_at = due_at.map(Timestamp::micros);
         let known = self.origin.query_row((&*origin.tenant, &*origin.origin), |row| {

@@ -50,8 +50,8 @@ pub(super) fn claim(
     Ok(claimed)
 }
 
-/// Whoever claimed something before this process began is gone: nobody else can have the database open. Without this a restart would
-/// wait for the ends of leases that nobody holds.
+/// Releases all leases. No other process can have the database open, so the holders of the leases have ended.
+/// Otherwise a restart would wait until the leases expire.
 pub(in crate::sqlite) fn orphan_all(connection: &mut Connection) -> Result<(), SqliteFault> {
     let transaction = connection.transaction()?;
     let held = {

@@ -169,7 +169,7 @@ impl Outbox for SqliteStore {
     }
 }
 
-/// What is asked for all the time, and the index that answers it.
+/// The frequent queries, each with the index that answers it.
 #[cfg(test)]
 pub(super) const INDEXED: &[(&str, &str)] = &[
     (origins::DUE, "push_origins_due"),

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::sqlite::fault::SqliteFault;
 
-/// The number of an origin, which is made if there is none; with one lane more.
+/// Adds a lane to an origin, and makes the origin if it is missing. Returns the origin's number.
 pub(super) fn join(connection: &Connection, origin: &WebhookOrigin) -> Result<i64, SqliteFault> {
     let sql = "INSERT INTO push_origins (tenant, origin, lanes, parked_until) VALUES (?1, ?2, 1, 0)
                ON CONFLICT (tenant, origin) DO UPDATE SET lanes = lanes + 1 RETURNING num";
@@ -20,7 +20,7 @@ pub(super) fn leave(connection: &Connection, origin: i64) -> Result<(), SqliteFa
     reline(connection, origin)
 }
 
-/// A seek each, whatever waits.
+/// Sets when an origin is due. One index seek finds its first lane, regardless of how many lanes wait.
 pub(super) const RELINE: &str = "UPDATE push_origins
      SET due_at = max((SELECT min(due_at) FROM lanes WHERE origin = ?1 AND due_at IS NOT NULL), parked_until) WHERE num = ?1";
 
@@ -42,7 +42,7 @@ pub(super) fn park(connection: &Connection, origin: &WebhookOrigin, until: Times
 pub(super) const DUE: &str =
     "SELECT num, tenant, origin, due_at FROM push_origins WHERE due_at <= ?1 ORDER BY due_at, tenant, origin";
 
-/// Goes through the origins with something due by then, the one that has waited longest first, until it is told to stop.
+/// Visits the origins that are due by then, the longest waiting first, until the callback stops it.
 pub(super) fn due(
     connection: &Connection,
     by: Timestamp,

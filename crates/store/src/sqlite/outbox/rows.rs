@@ -12,8 +12,8 @@ use crate::lanes;
 use crate::sqlite::fault::SqliteFault;
 use crate::sqlite::find::dialect;
 
-/// What `lane` reads, in its order. Of a lane that is due its task knows the last entry: whoever appends to a task whose webhooks are
-/// behind need not touch them.
+/// The columns that `lane` reads, in its order. The last entry of a due lane is read from its task. So an
+/// append to a task whose webhooks are behind need not write its lanes.
 const LANE: &str =
     "SELECT l.lane, t.id, r.id, t.tenant, t.owner, t.agent, r.version, r.profile, r.events, r.url, o.origin, r.scheme,
             r.kek_id, r.sealed, r.created_at, r.trace, l.state, l.reason, l.head,
