@@ -57,7 +57,8 @@ pub(crate) async fn assemble(
     if let Some(missing) = config.missing_features().into_iter().next() {
         return Err(BuildError::Feature { key: missing.key, feature: missing.feature });
     }
-    let rules = config.rulebook().map_err(BuildError::Rules)?;
+    let mut rules = config.rulebook().map_err(BuildError::Rules)?;
+    parts.add_policies(&mut rules.expressions)?;
     let mut key_sets = replaced.and_then(|replaced| replaced.key_sets_for(config));
     let authenticator = who_is_who(config, &callers, parts, &mut key_sets, replaced)?;
     if let Some(replaced) = replaced
@@ -65,6 +66,11 @@ pub(crate) async fn assemble(
         && !replaced.doors.authenticator().is_open()
     {
         return Err(BuildError::WouldOpen);
+    }
+    if authenticator.is_open()
+        && let Some(given) = parts.own.here.iter().find(|given| given.extended.is_some())
+    {
+        return Err(BuildError::ExtendedCard(given.name.clone()));
     }
     let configured_agents = configured_agents(config, parts, replaced);
     let agent_routes = Arc::new(configured_agents.agent_routes.clone());

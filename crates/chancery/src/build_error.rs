@@ -23,6 +23,23 @@ pub enum BuildError {
     /// The first agent answers at the root, and was given as a hidden one.
     #[error("the first agent answers at the root, so {0} cannot be hidden")]
     Hidden(String),
+    /// Calls of the builder contradict each other.
+    #[error("the builder of the node contradicts itself: {0}")]
+    Contradiction(&'static str),
+    /// A call of the builder names an agent that the node does not have.
+    #[error("{method} names the agent {name}, which the node was not given")]
+    UnknownAgent {
+        /// The name of the agent.
+        name: String,
+        /// The method of the builder.
+        method: &'static str,
+    },
+    /// An agent of an open node has an extended card, which nobody could see.
+    #[error("{0} has an extended card, and the node has no callers that could see it")]
+    ExtendedCard(String),
+    /// The card of an agent promises webhooks, and the config turned them off.
+    #[error("the card of {0} has push notifications, and the config turned them off")]
+    NoPush(String),
     /// The public URL cannot be used.
     #[error("the public URL {url:?} {fault}")]
     PublicUrl {

@@ -81,6 +81,9 @@ impl MountedAgent {
             if mounted.is_none() && !agent.exposed {
                 return Err(BuildError::Hidden(agent.name));
             }
+            if agent.card.capabilities.push_notifications == Some(true) && self.push.is_none() {
+                return Err(BuildError::NoPush(agent.name));
+            }
             let agent = self.one(agent, mounted.is_none());
             mounted = Some(match mounted {
                 None => Agents::new(agent),
@@ -131,13 +134,15 @@ impl MountedAgent {
             // Last, because it says the least: whoever can speak something else does.
             card.supported_interfaces.extend(self.swp_url.as_ref().map(|url| url.interface(&name)));
         }
+        // A card that says no to webhooks keeps its word; one that says nothing has those of the node.
+        let push = self.push.as_ref().filter(|_| card.capabilities.push_notifications != Some(false));
         let extended = extended.filter(|_| self.knows_callers).map(|mut extended| {
             if extended.supported_interfaces.is_empty() {
                 extended.supported_interfaces.clone_from(&card.supported_interfaces);
             }
             extended.capabilities.extended_agent_card = Some(true);
             declare_governance(&mut extended);
-            PushPromise::declare(self.push.as_ref(), &mut extended);
+            PushPromise::declare(push, &mut extended);
             Arc::new(extended)
         });
         if extended.is_some() {
@@ -146,7 +151,7 @@ impl MountedAgent {
         declare_governance(&mut card);
         card.capabilities.extensions.extend(self.memory.clone());
         card.capabilities.extensions.extend(self.references.clone());
-        PushPromise::declare(self.push.as_ref(), &mut card);
+        PushPromise::declare(push, &mut card);
         // Agents elsewhere are the ones with links.
         let enforces_input_modes = !runner.keeps_links() || self.enforced.contains(&name);
         Agent { name: name.into(), card: Arc::new(card), extended, runner, exposed, enforces_input_modes }

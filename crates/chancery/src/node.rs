@@ -1,18 +1,21 @@
 //! One node put together: agents, store, service and doors.
 
+mod by_name;
 mod elsewhere;
 mod hosts;
+mod own_parts;
 mod running;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use chancery_core::routing::PeerSelector;
-use chancery_core::{Chancery, LoopNeed, Store, SystemClock, TaskRunner};
+use chancery_core::{Chancery, Clock, LoopNeed, SystemClock, TaskRunner};
 use chancery_identity::credentials::IdentityResolver;
 use chancery_inbound::{DoorsHandle, Tls};
 use chancery_protocol::AgentCard;
 
+use self::by_name::ByName;
+use self::own_parts::Storage;
 use self::running::EndsWithLast;
 use crate::agent_registry::AgentRegistry;
 use crate::assembly::assemble;
@@ -24,7 +27,7 @@ use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, SwpU
 use crate::configured_agents::ConfiguredAgents;
 use crate::data_folder::DataFolder;
 use crate::key_registry::{KeyRegistry, Signers, keep_published};
-use crate::node_parts::{NodeParts, Service, StoreWrapper};
+use crate::node_parts::{NodeParts, OwnRule, Service, StoreWrapper};
 use crate::record_keeper;
 use crate::reload::{ConfigSource, Reloader, ReloaderHandle, RunningNode};
 
@@ -54,15 +57,22 @@ pub struct NodeBuilder {
     public_url: Option<String>,
     swp_url: Option<SwpUrl>,
     config: Config,
-    folder: Option<PathBuf>,
-    in_memory: bool,
+    /// Whether `config` was called, and not only `config_file`.
+    has_config: bool,
+    by_name: ByName,
+    storage: Storage,
     is_insecure: bool,
     store_wrapper: Option<StoreWrapper>,
+    clock: Option<Arc<dyn Clock>>,
+    policies: Vec<OwnRule>,
 }
 
 impl std::fmt::Debug for NodeBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NodeBuilder").field("config", &self.config).field("folder", &self.folder).finish_non_exhaustive()
+        f.debug_struct("NodeBuilder")
+            .field("config", &self.config)
+            .field("folder", &self.storage.folder())
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,32 +90,15 @@ impl NodeBuilder {
     }
 
     /// An agent for the others of this process. It is not shown to callers from outside, who would see how the work is
-    /// divided, unless `with_a2a_exposure` says so.
+    /// divided, unless [`with_a2a_exposure`](Self::with_a2a_exposure) says so.
     pub fn subagent(mut self, name: impl Into<String>, card: AgentCard, runner: impl TaskRunner) -> Self {
         self.own.here(name.into(), card, Arc::new(runner), false);
-        self
-    }
-
-    /// Whether callers from outside can see and call the agent given last.
-    pub fn with_a2a_exposure(mut self, exposed: bool) -> Self {
-        if let Some(last) = self.own.here.last_mut() {
-            last.exposed = exposed;
-        }
         self
     }
 
     /// Stands in front of an agent elsewhere, at `/agents/NAME`; the first agent given also answers at the root.
     pub fn remote_agent(mut self, name: impl Into<String>, agent: AgentConfig) -> Self {
         self.own.elsewhere(name.into(), agent);
-        self
-    }
-
-    /// What does the work of the agent elsewhere that was given last when nobody there can be asked, where `routing.fallback` is
-    /// "local". Whatever it begins it goes on with.
-    pub fn with_local(mut self, runner: impl TaskRunner) -> Self {
-        if let Some((_, name, _)) = self.own.elsewhere.last() {
-            self.own.in_code.locals.insert(name.clone(), Arc::new(runner));
-        }
         self
     }
 
@@ -128,35 +121,9 @@ impl NodeBuilder {
         self
     }
 
-    /// What callers who proved who they are see instead of the card of the agent given last.
-    pub fn extended_card(mut self, card: AgentCard) -> Self {
-        if let Some(last) = self.own.here.last_mut() {
-            last.extended = Some(card);
-        }
-        self
-    }
-
     /// Decides which agents may call, by the ids of their keys.
     pub fn identity_resolver(mut self, resolver: impl IdentityResolver + 'static) -> Self {
         self.resolver = Some(Arc::new(resolver));
-        self
-    }
-
-    /// Keeps tasks in memory only.
-    pub fn memory(mut self) -> Self {
-        self.in_memory = true;
-        self
-    }
-
-    /// Keeps tasks in a database in this folder, with the node's keys and the operator's token beside it.
-    pub fn sqlite(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.in_memory = false;
-        self.data(folder)
-    }
-
-    /// Keeps the node's keys and the operator's token in this folder, and tasks too unless `memory` was asked for.
-    pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = Some(folder.into());
         self
     }
 
@@ -175,6 +142,7 @@ impl NodeBuilder {
     /// Everything a config says but its agents, its data folder and where to listen, which are left to the caller.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
+        self.has_config = true;
         self
     }
 
@@ -192,18 +160,16 @@ impl NodeBuilder {
         self.configured_agents()
     }
 
-    /// Puts a store of the program in front of the one that the node opens: one that counts, traces or delays what goes through it.
-    /// Webhooks are kept in the inner store directly.
-    pub fn wrap_store(mut self, wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync + 'static) -> Self {
-        self.store_wrapper = Some(Arc::new(wrap));
-        self
-    }
-
     /// Opens the store, takes up what the last run left behind, and starts to keep house.
-    pub async fn build(self) -> Result<Node, BuildError> {
+    pub async fn build(mut self) -> Result<Node, BuildError> {
+        if self.has_config && self.source.is_some() {
+            return Err(BuildError::Contradiction("both config() and config_file() say the config"));
+        }
+        self.settle_names()?;
         let public_url = self.read_public_url()?;
         let config = self.config;
-        let folder = self.folder.map(DataFolder::claim).transpose()?.map(Arc::new);
+        let (folder, store_choice) = self.storage.settle()?;
+        let folder = folder.map(DataFolder::claim).transpose()?.map(Arc::new);
         let configured = configured_callers(&config)?;
         let tls = config.tls.load()?.map(Tls::new).transpose()?;
         tls.iter().for_each(|tls| warn_of_uncovered_hosts(tls, config.node.listen.ip(), public_url.url()));
@@ -215,11 +181,12 @@ impl NodeBuilder {
             public_url,
             swp_url: config.swp.door.public_url.clone().or(self.swp_url),
             is_insecure: self.is_insecure,
-            clock: Arc::new(SystemClock),
+            clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock)),
             nonces: Arc::default(),
         };
         let parts = NodeParts {
-            in_memory: self.in_memory,
+            store_choice,
+            policies: self.policies,
             store_wrapper: self.store_wrapper,
             caller_directory,
             keys: Arc::new(KeyRegistry::open(folder.clone())?),

@@ -7,6 +7,7 @@ use chancery_core::{Agents, Chancery, ChanceryParts, Dedupe, RetentionConfig, Ru
 use chancery_evidence::record::Recorder;
 use chancery_identity::hop_token::HopTokens;
 use chancery_outbound::Guard;
+use chancery_rules::policy::{Expression, PolicyRule, RuleKind, Rules};
 use secrecy::SecretString;
 
 use crate::agent_identities::NodeIdentities;
@@ -20,7 +21,7 @@ use crate::gateway::{Gateway, GatewayParts};
 use crate::hops::SignedHops;
 use crate::key_registry::KeyRegistry;
 use crate::memory::NodeMemory;
-use crate::opened_store::OpenedStore;
+use crate::opened_store::{OpenedStore, StoreChoice};
 use crate::part_store;
 use crate::record_keeper;
 use crate::reload::ReloaderHandle;
@@ -30,11 +31,20 @@ use crate::webhooks::Webhooks;
 /// Makes the store that the control plane uses from the one that was opened.
 pub(crate) type StoreWrapper = Arc<dyn Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync>;
 
+/// A rule of the policy that was given in code.
+pub(crate) struct OwnRule {
+    pub(crate) name: Arc<str>,
+    pub(crate) kind: RuleKind,
+    pub(crate) condition: Arc<dyn Expression>,
+}
+
 /// What a node is given when it is built and keeps until it ends.
 pub(crate) struct NodeParts {
     pub(crate) folder: Option<Arc<DataFolder>>,
-    /// Whether tasks are kept in memory although there is a folder.
-    pub(crate) in_memory: bool,
+    /// Where tasks are kept.
+    pub(crate) store_choice: StoreChoice,
+    /// Rules that were given in code.
+    pub(crate) policies: Vec<OwnRule>,
     pub(crate) store_wrapper: Option<StoreWrapper>,
     pub(crate) caller_directory: CallerDirectory,
     pub(crate) keys: Arc<KeyRegistry>,
@@ -48,6 +58,15 @@ pub(crate) struct NodeParts {
 }
 
 impl NodeParts {
+    /// Adds the rules that were given in code behind those of a config.
+    pub(crate) fn add_policies(&self, rules: &mut Rules) -> Result<(), BuildError> {
+        for OwnRule { name, kind, condition } in &self.policies {
+            let rule = PolicyRule { name: Arc::clone(name), kind: *kind, condition: Box::new(Arc::clone(condition)) };
+            rules.add(rule).map_err(|fault| BuildError::Rules(vec![fault]))?;
+        }
+        Ok(())
+    }
+
     /// Agents that callers may be granted although the config does not have them.
     pub(crate) fn other_agents(&self) -> Vec<String> {
         let given = self.own.here.iter().map(|given| given.name.clone());
@@ -82,8 +101,8 @@ impl Service {
         let (caller_directory, keys) = (&parts.caller_directory, &parts.keys);
         let now = caller_directory.clock.now();
         let recorder = record_keeper::recorder(&config.evidence, keys, now);
-        let on_disk = parts.folder.as_deref().filter(|_| !parts.in_memory);
-        let OpenedStore { store, outbox, key } = OpenedStore::open(on_disk, &config.store.sqlite(), recorder.clone())?;
+        let OpenedStore { store, outbox, key } =
+            OpenedStore::open(&parts.store_choice, parts.folder.as_deref(), &config.store.sqlite(), recorder.clone())?;
         let store = parts.store_wrapper.as_ref().map_or_else(|| Arc::clone(&store), |wrap| wrap(Arc::clone(&store)));
         caller_directory.nonces.keep_in(Arc::clone(&store));
         let webhooks = match egress {

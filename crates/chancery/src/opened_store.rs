@@ -11,6 +11,17 @@ use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use crate::build_error::BuildError;
 use crate::data_folder::DataFolder;
 
+/// Where a node was told to keep its tasks.
+#[derive(Clone)]
+pub(crate) enum StoreChoice {
+    /// In the data folder, or in memory if there is none.
+    Folder,
+    /// In memory, although there may be a folder.
+    Memory,
+    /// In a store of the program.
+    Own { store: Arc<dyn Store>, outbox: Arc<dyn Outbox> },
+}
+
 /// One store, by both of its ports, with the key that seals what callers are given of it.
 pub(crate) struct OpenedStore {
     pub(crate) store: Arc<dyn Store>,
@@ -20,13 +31,19 @@ pub(crate) struct OpenedStore {
 
 impl OpenedStore {
     pub(crate) fn open(
+        choice: &StoreChoice,
         folder: Option<&DataFolder>,
         options: &SqliteOptions,
         recorder: Option<Arc<Recorder>>,
     ) -> Result<Self, BuildError> {
-        let Some(folder) = folder else {
+        let random_key = || SealKey::new(&SealKey::random_bytes()?);
+        if let StoreChoice::Own { store, outbox } = choice {
+            let key = folder.map_or_else(|| random_key().map_err(BuildError::from), |folder| Ok(folder.seal_key()?))?;
+            return Ok(Self { store: Arc::clone(store), outbox: Arc::clone(outbox), key });
+        }
+        let Some(folder) = folder.filter(|_| !matches!(choice, StoreChoice::Memory)) else {
             let store = Arc::new(MemoryStore::new());
-            return Ok(Self { store: store.clone(), outbox: store, key: SealKey::new(&SealKey::random_bytes()?)? });
+            return Ok(Self { store: store.clone(), outbox: store, key: random_key()? });
         };
         let scribe = recorder.map(|recorder| recorder as Arc<dyn Scribe>);
         let store = Arc::new(SqliteStore::open_recording(folder.database(), *options, scribe)?);

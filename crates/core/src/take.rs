@@ -56,7 +56,7 @@ impl ChanceryInner {
     ) -> Result<Taken, Error> {
         check::send(&send, &self.limits.load())?;
         if send.configuration.task_push_notification_config.is_some() {
-            self.push()?;
+            self.push_of(agent)?;
         }
         if agent.enforces_input_modes {
             check_media_types(&agent.card, &send.message)?;

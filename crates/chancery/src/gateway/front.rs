@@ -45,7 +45,8 @@ fn shown(found: &Discovered, theirs: &AgentCard, fronted: AgentExtension, public
         capabilities: AgentCapabilities {
             // Streams are ours: what the agent says is recorded and handed out, however it says it.
             streaming: Some(true),
-            push_notifications: Some(false),
+            // Webhooks are ours too: the node that mounts the card says whether there are any.
+            push_notifications: None,
             extensions: extensions.chain([fronted]).collect(),
             extended_agent_card: None,
         },

@@ -1,5 +1,7 @@
 //! What a node refuses to be built from, the addresses it puts on cards, and what outlives it.
 
+mod given;
+
 use std::time::Duration;
 
 use super::*;

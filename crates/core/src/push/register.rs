@@ -28,6 +28,14 @@ impl ChanceryInner {
         self.push.as_ref().ok_or_else(push_not_supported)
     }
 
+    /// The webhooks of an agent. Its card may say that it has none.
+    pub(crate) fn push_of(&self, agent: &Agent) -> Result<&PushService, Error> {
+        if agent.card.capabilities.push_notifications == Some(false) {
+            return Err(push_not_supported());
+        }
+        self.push()
+    }
+
     /// 0.3 and the original *set*: one by the same name is replaced, and without a name there is one per task. 1.0 *creates*:
     /// without a name it is a new one each time.
     pub(crate) async fn create_push_config(
@@ -36,7 +44,7 @@ impl ChanceryInner {
         agent: &Agent,
         config: PushConfig,
     ) -> Result<PushConfig, Error> {
-        let push = self.push()?;
+        let push = self.push_of(agent)?;
         let asked = config.task_id.clone().ok_or_else(|| Error::invalid_field("taskId", "is required"))?;
         let stored = self.find(context, agent, &asked).await?;
         let id = match (&config.id, context.version) {
@@ -63,7 +71,7 @@ impl ChanceryInner {
         config: &PushConfig,
         held: bool,
     ) -> Result<Box<NewRegistration>, Error> {
-        let push = self.push()?;
+        let push = self.push_of(agent)?;
         if config.task_id.as_ref().is_some_and(|named| named != task) {
             return Err(Error::invalid_field(format!("{INLINE}taskId"), "is not the task of this message"));
         }

@@ -85,7 +85,7 @@ async fn a_program_gives_its_own_runner() {
     let config = Config::parse(&format!("{QUICK}retries = 0\n{LOCAL}")).expect("a config");
     let node = Node::builder()
         .remote_agent("research", AgentConfig::at(nowhere()))
-        .with_local(Counting(Arc::clone(&count)))
+        .with_local("research", Counting(Arc::clone(&count)))
         .config(config)
         .build()
         .await

@@ -1,0 +1,66 @@
+//! What a program says of agents by their names, before or after it gives the agents.
+
+use std::sync::Arc;
+
+use chancery_core::TaskRunner;
+use chancery_protocol::AgentCard;
+
+use super::NodeBuilder;
+use crate::build_error::BuildError;
+use crate::config::AgentSource;
+
+/// Settings for agents that may be given later.
+#[derive(Default)]
+pub(super) struct ByName {
+    exposures: Vec<(String, bool)>,
+    extended_cards: Vec<(String, AgentCard)>,
+    locals: Vec<(String, Arc<dyn TaskRunner>)>,
+}
+
+impl NodeBuilder {
+    /// Sets whether callers from outside can see and call an agent of this program. An [`agent`](Self::agent) is
+    /// exposed otherwise, and a [`subagent`](Self::subagent) is not.
+    pub fn with_a2a_exposure(mut self, name: impl Into<String>, exposed: bool) -> Self {
+        self.by_name.exposures.push((name.into(), exposed));
+        self
+    }
+
+    /// Sets the card of an agent of this program that authenticated callers see instead of its other one. A node
+    /// without callers cannot be built with it.
+    pub fn extended_card(mut self, name: impl Into<String>, card: AgentCard) -> Self {
+        self.by_name.extended_cards.push((name.into(), card));
+        self
+    }
+
+    /// Sets the runner that does the work of a remote agent when none of its replicas can be called, where
+    /// `routing.fallback` is "local". A task that this runner began stays with it.
+    pub fn with_local(mut self, name: impl Into<String>, runner: impl TaskRunner) -> Self {
+        self.by_name.locals.push((name.into(), Arc::new(runner)));
+        self
+    }
+
+    /// Gives the agents what was said of them. A name without an agent is an error.
+    pub(super) fn settle_names(&mut self) -> Result<(), BuildError> {
+        let ByName { exposures, extended_cards, locals } = std::mem::take(&mut self.by_name);
+        let unknown = |name: &str, method: &'static str| BuildError::UnknownAgent { name: name.to_owned(), method };
+        for (name, exposed) in exposures {
+            let given = self.own.here.iter_mut().find(|given| given.name == name);
+            given.ok_or_else(|| unknown(&name, "with_a2a_exposure"))?.exposed = exposed;
+        }
+        for (name, card) in extended_cards {
+            let given = self.own.here.iter_mut().find(|given| given.name == name);
+            given.ok_or_else(|| unknown(&name, "extended_card"))?.extended = Some(card);
+        }
+        for (name, runner) in locals {
+            let is_remote = |source: &AgentSource| matches!(source, AgentSource::Remote(_));
+            let configured = self.config.agents.iter().filter(|_| self.serves_configured);
+            let mut configured = configured.filter(|(_, agent)| is_remote(&agent.source)).map(|(name, _)| name);
+            let mut given = self.own.elsewhere.iter().map(|(_, name, _)| name);
+            if !given.any(|other| *other == name) && !configured.any(|other| *other == name) {
+                return Err(unknown(&name, "with_local"));
+            }
+            self.own.in_code.locals.insert(name, runner);
+        }
+        Ok(())
+    }
+}

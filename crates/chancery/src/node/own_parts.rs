@@ -1,0 +1,106 @@
+//! Parts that a program gives a node: where tasks are kept, the clock, and rules of the policy.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use chancery_core::push::Outbox;
+use chancery_core::{Clock, Store};
+use chancery_rules::policy::{Expression, RuleKind};
+
+use super::NodeBuilder;
+use crate::build_error::BuildError;
+use crate::node_parts::{OwnRule, StoreWrapper};
+use crate::opened_store::StoreChoice;
+
+/// What a builder was told about storage, in whatever order.
+#[derive(Default)]
+pub(super) struct Storage {
+    own: Vec<(Arc<dyn Store>, Arc<dyn Outbox>)>,
+    in_memory: bool,
+    sqlite: Option<PathBuf>,
+    data: Option<PathBuf>,
+}
+
+impl Storage {
+    /// The data folder, and where tasks are kept. Two answers to one question are an error.
+    pub(super) fn settle(self) -> Result<(Option<PathBuf>, StoreChoice), BuildError> {
+        let Self { mut own, in_memory, sqlite, data } = self;
+        if let (Some(sqlite), Some(data)) = (&sqlite, &data)
+            && sqlite != data
+        {
+            return Err(BuildError::Contradiction("sqlite() and data() name different folders"));
+        }
+        let choice = match (own.len(), in_memory, sqlite.is_some()) {
+            (2.., ..) => return Err(BuildError::Contradiction("store() is there twice")),
+            (1, true, _) => return Err(BuildError::Contradiction("both store() and memory() say where tasks are kept")),
+            (1, _, true) => return Err(BuildError::Contradiction("both store() and sqlite() say where tasks are kept")),
+            (_, true, true) => return Err(BuildError::Contradiction("both memory() and sqlite() say where tasks are kept")),
+            _ => match own.pop() {
+                Some((store, outbox)) => StoreChoice::Own { store, outbox },
+                None if in_memory => StoreChoice::Memory,
+                None => StoreChoice::Folder,
+            },
+        };
+        Ok((sqlite.or(data), choice))
+    }
+
+    pub(super) fn folder(&self) -> Option<&PathBuf> {
+        self.sqlite.as_ref().or(self.data.as_ref())
+    }
+}
+
+impl NodeBuilder {
+    /// Keeps tasks and webhooks in a store of the program, which implements both ports.
+    ///
+    /// The store replaces the built-in ones, so `memory` and `sqlite` beside it are an error. `data` still says where
+    /// the node's keys are. A record of evidence is kept if [`Store::record`] returns one.
+    pub fn store<S: Store + Outbox + 'static>(mut self, store: Arc<S>) -> Self {
+        self.storage.own.push((store.clone(), store));
+        self
+    }
+
+    /// Keeps tasks in memory only.
+    pub fn memory(mut self) -> Self {
+        self.storage.in_memory = true;
+        self
+    }
+
+    /// Keeps tasks in a database in this folder, with the node's keys and the operator's token beside it.
+    pub fn sqlite(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.storage.sqlite = Some(folder.into());
+        self
+    }
+
+    /// Keeps the node's keys and the operator's token in this folder. Tasks are there too, unless `memory` or `store`
+    /// was called.
+    pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.storage.data = Some(folder.into());
+        self
+    }
+
+    /// Wraps the store of the node in one of the program, for example one that counts or delays calls. Webhooks are in
+    /// the inner store directly.
+    pub fn wrap_store(mut self, wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync + 'static) -> Self {
+        let wrap: StoreWrapper = Arc::new(wrap);
+        self.store_wrapper = Some(match self.store_wrapper.take() {
+            Some(inner) => Arc::new(move |store| wrap(inner(store))),
+            None => wrap,
+        });
+        self
+    }
+
+    /// Takes the time from a clock of the program. Budgets, retention, tokens and timestamps use it; timeouts of
+    /// sockets do not.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Adds a rule of the program to the policy, behind those of the config. It stays when the config is reloaded.
+    ///
+    /// The name is what `chancery explain` shows, and no two rules have the same.
+    pub fn policy(mut self, name: impl Into<Arc<str>>, kind: RuleKind, condition: impl Expression + 'static) -> Self {
+        self.policies.push(OwnRule { name: name.into(), kind, condition: Arc::new(condition) });
+        self
+    }
+}
