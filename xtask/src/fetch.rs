@@ -78,10 +78,8 @@ impl Fetcher {
         has_or_installs("pkg-config", &["--exists", "openssl"], &["pkg-config", "libssl-dev"])?;
         let meter = CostMeter::start();
         let workspace = self.root.join(folder);
-        // It shares crates with our workspace, so a dependency added here is one of its own too.
-        succeed(cargo::command(&workspace).args(["fetch", "--quiet", "--locked"])).with_context(|| {
-            format!("if the lock file is out of date, run `cargo fetch` in {folder} and commit its Cargo.lock")
-        })?;
+        succeed(cargo::command(&workspace).args(["fetch", "--quiet", "--locked"]))
+            .with_context(|| format!("if its Cargo.lock is out of date, run `cargo fetch` in {folder} and commit it"))?;
         let target = self.made.join("cargo");
         let mut command = cargo::command(&workspace);
         command.args(build).args(["--quiet", "--locked", "--offline", "--target-dir"]).arg(target);

@@ -29,6 +29,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let step = |name, arguments: &'static [&'static str]| TestStep { name, run: Box::new(move || run_cargo(root, arguments)) };
     let steps = vec![
         TestStep { name: "format", run: Box::new(|| run_format(root)) },
+        TestStep { name: "lock files", run: Box::new(|| check_lock_files(root)) },
         step("lints", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
         TestStep { name: "features", run: Box::new(|| features::check_builds(root).map(passed)) },
         TestStep { name: "house rules", run: Box::new(|| Ok(passed(check::run(root)? == ExitCode::SUCCESS))) },
@@ -40,13 +41,29 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     Ok(run_steps("test", steps))
 }
 
-/// Workspaces of their own, because of what they depend on. Their tests run from ours; their format is checked here.
+/// Workspaces of their own, because of what they depend on. Their tests run from ours; their format and lock files are checked here.
 const OUTSIDE: [&str; 5] = ["adapters/a2a-sdk", "adapters/rvagent", "fuzz", "tests/interop/rust_0_2", "tests/interop/rvagent"];
 
 fn run_format(root: &Path) -> Result<StepOutcome> {
     let mut all = run_cargo(root, &["fmt", "--all", "--check"])?;
     for folder in OUTSIDE {
         all.passed &= run_cargo(&root.join(folder), &["fmt", "--check"])?.passed;
+    }
+    Ok(all)
+}
+
+/// The workspaces in [`OUTSIDE`] build crates of ours, so a dependency that changes here changes their lock files.
+fn check_lock_files(root: &Path) -> Result<StepOutcome> {
+    let mut all = passed(true);
+    let mut outdated = Vec::new();
+    for folder in OUTSIDE {
+        if !run_cargo(&root.join(folder), &["fetch", "--quiet", "--locked"])?.passed {
+            outdated.push(folder);
+        }
+    }
+    if !outdated.is_empty() {
+        all.passed = false;
+        all.note = Some(format!("run `cargo fetch` in {} and commit the Cargo.lock", outdated.join(", ")));
     }
     Ok(all)
 }
