@@ -53,7 +53,7 @@ pub(crate) struct AdminState {
     pub(crate) callers: Arc<CallerRegistry>,
     pub(crate) keys: Arc<KeyRegistry>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// The node was started without callers: it lets everybody in until it is started again.
+    /// The node was started without callers. It accepts every caller until it is restarted.
     pub(crate) open: bool,
     pub(crate) parts: Arc<AdminParts>,
     #[cfg_attr(not(feature = "memory-tier"), expect(dead_code, reason = "only the memory routes read it"))]
@@ -149,7 +149,7 @@ impl From<KeyRegistryError> for Fault {
     }
 }
 
-/// A caller without anything that would let somebody pass for it.
+/// A caller without its secrets.
 pub fn show_caller(record: &CallerRecord, configured: bool) -> Value {
     let mut shown = serde_json::to_value(record).unwrap_or_default();
     shown["configured"] = json!(configured);

@@ -26,7 +26,7 @@ pub(crate) struct FactsFile {
 #[derive(Debug, Default)]
 struct State {
     facts: BTreeMap<String, AgentFacts>,
-    /// A write is due, and somebody is going to do it.
+    /// A write is scheduled.
     due: bool,
 }
 

@@ -41,7 +41,7 @@ pub enum AgentRegistryError {
     NoFolder,
 }
 
-/// An agent elsewhere, as it is added: what an `[agents.NAME]` section says.
+/// A remote agent that was added: the content of an `[agents.NAME]` section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRecord {
@@ -119,7 +119,8 @@ struct File {
     agents: Vec<AgentRecord>,
     /// By replica, which are named after their agent and a digest of their URL.
     pins: BTreeMap<String, Arc<Pin>>,
-    /// The names of agents that nobody named, by their URL. A name is taken from the first card that was read, and kept.
+    /// The names of agents without a configured name, by their URL. A name comes from the first card that was
+    /// read, and stays.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     names: BTreeMap<String, String>,
     /// How often the address of an agent was changed, and when.
@@ -153,7 +154,8 @@ impl AgentRegistry {
         Ok(Self { file: Mutex::new(file), folder, facts })
     }
 
-    /// The names of the agents that were added to the node of this folder, whoever has the folder now.
+    /// The names of the agents that were added to the node of this folder. It does not need the folder's
+    /// lock.
     pub fn names_in(folder: &std::path::Path) -> Vec<String> {
         let file = std::fs::read(folder.join(FILE)).ok().and_then(|bytes| serde_json::from_slice::<File>(&bytes).ok());
         file.unwrap_or_default().agents.into_iter().map(|record| record.name).collect()
@@ -170,12 +172,12 @@ impl AgentRegistry {
         &self.facts
     }
 
-    /// The name that an agent nobody named was given when its card was first read.
+    /// The name that an agent without a configured name got when its card was first read.
     pub(crate) fn name_of(&self, url: &str) -> Option<String> {
         self.lock().names.get(url).cloned()
     }
 
-    /// The names that agents nobody named were given.
+    /// The names that agents without a configured name got.
     pub(crate) fn given_names(&self) -> Vec<String> {
         self.lock().names.values().cloned().collect()
     }

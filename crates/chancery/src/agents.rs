@@ -25,7 +25,7 @@ pub enum BuiltIn {
     Echo,
     /// Does what the message says, so that every state can be seen without a model.
     Conformance,
-    /// Takes over memory by its witness, and says what in it is nearest to a query.
+    /// Resolves memory by its witness, and returns the entries nearest to a query.
     Recall,
 }
 

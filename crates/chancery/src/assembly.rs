@@ -29,7 +29,7 @@ pub(crate) struct Assembly {
     pub(crate) rules: Rulebook,
     pub(crate) gateway_parts: GatewayParts,
     pub(crate) agents: Agents,
-    /// Those of the agents that are elsewhere.
+    /// The remote agents.
     pub(crate) remotes: Vec<Arc<Remote>>,
     /// The guard of webhooks, where there are any.
     pub(crate) egress: Option<Guard>,
@@ -116,7 +116,8 @@ impl Replaced {
         self.key_sets.clone().filter(|_| is_same)
     }
 
-    /// The agents elsewhere that go on as they are, if the new config would reach and show them in the same way.
+    /// The remote agents that stay as they are, if the new config would reach and publish them in the same
+    /// way.
     fn standing_for(&self, config: &Config, authenticator: &Authenticator) -> Option<ServedAgents> {
         let around = |config: &Config| {
             let Config { outbound, discovery, peers, routing, health, .. } = config;

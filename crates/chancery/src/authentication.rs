@@ -38,7 +38,7 @@ pub(crate) fn callers_with_keys(config: &Config, places: &Places) -> Result<Vec<
     if faults.is_empty() { Ok(records) } else { Err(faults) }
 }
 
-/// What callers are recognised with, whatever the config says of them.
+/// The credentials that recognise callers, from the config and from the data folder.
 #[derive(Clone, Debug)]
 pub(crate) struct CallerDirectory {
     pub(crate) callers: Arc<CallerRegistry>,
@@ -61,7 +61,7 @@ pub(crate) fn key_sets(config: &Config, caller_directory: &CallerDirectory) -> R
     Ok(Arc::new(JwksCache::with_limits(guard.client(), move || clock.now(), config.jwks)))
 }
 
-/// A node nobody is configured to call is open to everybody. `preview` has the callers as they will be.
+/// A node without configured callers accepts every call. `preview` has the callers after the change.
 pub(crate) fn authenticator(
     config: &Config,
     caller_directory: &CallerDirectory,
@@ -98,8 +98,8 @@ fn joined(faults: &[impl ToString]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// A signed request is good here if it was signed for the name this node goes by, or the address it listens at. On the loopback
-/// that address has several spellings, and a card names the one its client used.
+/// A signed request must be signed for the public name of this node, or for its listen address. A loopback
+/// address has several spellings, and a card names the one its client used.
 fn signature_rules(config: &Config, public_url: &PublicUrl) -> Result<SignatureRules, BuildError> {
     let bad = |fault: &str| BuildError::Credentials(format!("identity: {fault}"));
     let (listen, url) = (config.node.listen, public_url.url());
@@ -124,8 +124,8 @@ fn signature_rules(config: &Config, public_url: &PublicUrl) -> Result<SignatureR
     Ok(rules)
 }
 
-/// Refuses grants of the config that name no agent of this node: whoever wrote one meant another. Those of callers that were
-/// added may name one that was removed since.
+/// Rejects grants of the config that name no agent of this node. Grants of callers that were added may name
+/// an agent that was removed since.
 pub(crate) fn check_grants(configured: &[CallerRecord], registry: &CallerRegistry, agents: &Agents) -> Result<(), BuildError> {
     let mut faults = Vec::new();
     let added: Vec<_> = registry.list().into_iter().filter(|(_, configured)| !configured).map(|(record, _)| record).collect();

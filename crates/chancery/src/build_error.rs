@@ -26,6 +26,9 @@ pub enum BuildError {
     /// Calls of the builder contradict each other.
     #[error("the builder of the node contradicts itself: {0}")]
     Contradiction(&'static str),
+    /// A method of the builder that takes one value, or one value per agent, was called twice.
+    #[error("{0}() of the builder was called twice; call it once")]
+    Repeated(&'static str),
     /// A call of the builder names an agent that the node does not have.
     #[error("{method} names the agent {name}, which the node was not given")]
     UnknownAgent {
@@ -34,9 +37,22 @@ pub enum BuildError {
         /// The method of the builder.
         method: &'static str,
     },
-    /// An agent of an open node has an extended card, which nobody could see.
+    /// An agent of an open node has an extended card, which no caller could read.
     #[error("{0} has an extended card, and the node has no callers that could see it")]
     ExtendedCard(String),
+    /// The card of an agent says that it has an extended card, and the node was given none.
+    #[error(
+        "the card of {0} says that it has an extended card; give the card with extended_card() or take extendedAgentCard off"
+    )]
+    NoExtendedCard(String),
+    /// A capability of an agent differs between its card and its extended card.
+    #[error("{capability} of {name} differs between its card and its extended card; the node can do only one of them")]
+    CardsDiffer {
+        /// The name of the agent.
+        name: String,
+        /// The member of the cards.
+        capability: &'static str,
+    },
     /// The card of an agent promises webhooks, and the config turned them off.
     #[error("the card of {0} has push notifications, and the config turned them off")]
     NoPush(String),
@@ -112,7 +128,7 @@ pub enum BuildError {
     /// The node's memory cannot be opened.
     #[error(transparent)]
     Memory(#[from] crate::memory::MemoryBuildError),
-    /// A reload would remove the last caller, and open the node to everybody.
+    /// A reload would remove the last caller, and the node would accept every call.
     #[error("without callers the node would accept every client; restart a node with callers to remove all of them")]
     WouldOpen,
     /// The config file cannot be watched.

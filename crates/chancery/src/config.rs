@@ -187,7 +187,7 @@ pub struct Config {
     pub evidence: EvidenceConfig,
     /// In the order of the file; the first one also answers at the root.
     pub agents: Vec<(String, AgentConfig)>,
-    /// Who may call. With nobody here and none added, everybody on the loopback may.
+    /// The callers. Without a caller here or in the data folder, every call over loopback is accepted.
     pub callers: Vec<CallerConfig>,
     /// Whose tokens are accepted.
     pub issuers: Vec<Issuer>,
@@ -217,7 +217,7 @@ pub struct Config {
     pub memory: MemoryConfig,
     /// Webhooks.
     pub push: PushSection,
-    /// What artifacts are held to, and what becomes of large ones.
+    /// The limits of artifacts, and where large ones are stored.
     pub artifacts: ArtifactsConfig,
 }
 
@@ -257,7 +257,7 @@ impl Config {
         ConfigFile::read(file).map(|read| read.config)
     }
 
-    /// Reads a config. What is wrong with it is told all at once, in the order of the text.
+    /// Reads a config. It returns all faults at once, in the order of the text.
     pub fn parse(text: &str) -> Result<Self, Vec<ConfigFault>> {
         Self::read(text).map(|(config, _)| config)
     }

@@ -16,11 +16,11 @@ use crate::mount::Given;
 #[derive(Clone, Default)]
 pub(crate) struct ConfiguredAgents {
     pub(crate) here: Vec<Given>,
-    /// Agents elsewhere, each with its place among all of them.
+    /// Remote agents, each with its place among all of them.
     pub(crate) elsewhere: Vec<(usize, String, AgentConfig)>,
     /// Hosts and tenants that lead to them.
     pub(crate) agent_routes: AgentRoutes,
-    /// What the program says of agents elsewhere.
+    /// What the program sets for remote agents.
     pub(crate) in_code: InCode,
 }
 

@@ -50,7 +50,7 @@ pub struct Whereabouts {
     pub url: String,
     /// Its process id.
     pub pid: u32,
-    /// The certificate it shows, if it speaks TLS: whoever can read this folder need not ask anybody else about it.
+    /// The certificate of the node, if it serves TLS. A process that can read this folder can trust it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<CertificateName>,
 }
@@ -74,7 +74,7 @@ impl Drop for DataFolder {
 }
 
 impl DataFolder {
-    /// The folder, if nobody says otherwise: where the desktop standard keeps a user's data.
+    /// The default folder: where the desktop standard keeps a user's data.
     pub fn default_path() -> Option<PathBuf> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let data_home = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;

@@ -80,7 +80,8 @@ impl KeyRegistry {
         Ok(Self { ring: Mutex::new(ring), signers, folder, changes: watch::Sender::new(0), record_mark })
     }
 
-    /// The AgentIDs of the cards that the node of this folder signs for its agents, whoever has the folder now.
+    /// The AgentIDs of the cards that the node of this folder signs for its agents. It does not need the
+    /// folder's lock.
     pub(crate) fn card_ids_in(folder: &std::path::Path) -> Vec<AgentId> {
         let kept = std::fs::read_to_string(folder.join(FILE)).ok();
         let ring = kept.and_then(|text| KeyRing::from_json(&text).ok()).unwrap_or_default();
@@ -191,7 +192,7 @@ impl KeyRegistry {
     }
 }
 
-/// Whoever signs with the node's own keys.
+/// The signers that use the node's own keys.
 #[derive(Debug)]
 pub(crate) struct Signers {
     pub(crate) hops: Arc<KeyedTokens>,
@@ -210,8 +211,8 @@ impl Signers {
 /// How often to look whether a key has come into use or has retired.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// Renders cards and public keys anew whenever the keys change, or their time does, or the callers do: a card says which kinds
-/// of credentials there are.
+/// Renders cards and public keys again when the keys, their validity or the callers change. A card lists the
+/// kinds of credentials that callers have.
 pub(crate) async fn keep_published(
     doors_handle: DoorsHandle,
     keys: Arc<KeyRegistry>,

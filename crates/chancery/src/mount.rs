@@ -31,7 +31,7 @@ pub(crate) struct Given {
 pub(crate) struct MountedAgent {
     public_url: PublicUrl,
     swp_url: Option<SwpUrl>,
-    /// Callers prove who they are, so that there is somebody to show an extended card to.
+    /// Callers authenticate. Only then is an extended card shown.
     knows_callers: bool,
     agent_routes: Arc<AgentRoutes>,
     /// What every card says of the node's memory.
@@ -41,7 +41,7 @@ pub(crate) struct MountedAgent {
     push: Option<PushPromise>,
     /// The bindings that cards list.
     bindings: Vec<CardBinding>,
-    /// The agents elsewhere whose input modes are enforced here.
+    /// The remote agents whose input modes are enforced here.
     enforced: BTreeSet<String>,
 }
 
@@ -81,9 +81,7 @@ impl MountedAgent {
             if mounted.is_none() && !agent.exposed {
                 return Err(BuildError::Hidden(agent.name));
             }
-            if agent.card.capabilities.push_notifications == Some(true) && self.push.is_none() {
-                return Err(BuildError::NoPush(agent.name));
-            }
+            self.check_capabilities(&agent)?;
             let agent = self.one(agent, mounted.is_none());
             mounted = Some(match mounted {
                 None => Agents::new(agent),
@@ -93,6 +91,30 @@ impl MountedAgent {
         let mounted = mounted.ok_or(BuildError::NoAgent)?;
         self.agent_routes.check(&mounted, &self.public_url)?;
         Ok(mounted)
+    }
+
+    /// Rejects promises of the cards that the node does not keep.
+    fn check_capabilities(&self, agent: &Given) -> Result<(), BuildError> {
+        let (name, capabilities) = (|| agent.name.clone(), &agent.card.capabilities);
+        let extended = agent.extended.as_ref().map(|card| &card.capabilities);
+        let mut cards = [Some(capabilities), extended].into_iter().flatten();
+        if self.push.is_none() && cards.any(|capabilities| capabilities.push_notifications == Some(true)) {
+            return Err(BuildError::NoPush(name()));
+        }
+        let Some(extended) = extended else {
+            let promised = capabilities.extended_agent_card == Some(true);
+            return if promised { Err(BuildError::NoExtendedCard(name())) } else { Ok(()) };
+        };
+        let has_push = |said: Option<bool>| said.unwrap_or(self.push.is_some());
+        let differs = |capability| Err(BuildError::CardsDiffer { name: name(), capability });
+        // A card that says nothing of a capability has what the node has; an extended card then has what the card has.
+        if extended.streaming.is_some_and(|said| said != capabilities.streaming.unwrap_or(true)) {
+            return differs("streaming");
+        }
+        if extended.push_notifications.is_some_and(|said| said != has_push(capabilities.push_notifications)) {
+            return differs("pushNotifications");
+        }
+        Ok(())
     }
 
     /// An agent at the root or beside it.
@@ -116,7 +138,7 @@ impl MountedAgent {
         self.agent_routes.signposts(&self.public_url, &self.bindings)
     }
 
-    /// Whether there is somebody to show extended cards to.
+    /// Whether callers authenticate, so that extended cards can be shown.
     pub(crate) fn knows_callers(&self) -> bool {
         self.knows_callers
     }
@@ -140,6 +162,7 @@ impl MountedAgent {
             if extended.supported_interfaces.is_empty() {
                 extended.supported_interfaces.clone_from(&card.supported_interfaces);
             }
+            extended.capabilities.streaming = card.capabilities.streaming;
             extended.capabilities.extended_agent_card = Some(true);
             declare_governance(&mut extended);
             PushPromise::declare(push, &mut extended);

@@ -65,6 +65,8 @@ pub struct NodeBuilder {
     store_wrapper: Option<StoreWrapper>,
     clock: Option<Arc<dyn Clock>>,
     policies: Vec<OwnRule>,
+    /// The first method that was called twice and takes one value.
+    repeated: Option<&'static str>,
 }
 
 impl std::fmt::Debug for NodeBuilder {
@@ -83,7 +85,7 @@ impl NodeBuilder {
         self.shared_agent(name, card, Arc::new(runner))
     }
 
-    /// The same, for a runner that is held elsewhere too.
+    /// The same, for a runner that the program keeps a handle of.
     pub fn shared_agent(mut self, name: impl Into<String>, card: AgentCard, runner: Arc<dyn TaskRunner>) -> Self {
         self.own.here(name.into(), card, runner, true);
         self
@@ -96,15 +98,16 @@ impl NodeBuilder {
         self
     }
 
-    /// Stands in front of an agent elsewhere, at `/agents/NAME`; the first agent given also answers at the root.
+    /// Serves a remote agent at `/agents/NAME`. The first agent given also answers at the root.
     pub fn remote_agent(mut self, name: impl Into<String>, agent: AgentConfig) -> Self {
         self.own.elsewhere(name.into(), agent);
         self
     }
 
-    /// Chooses among the replicas of agents elsewhere, unless the config says something about routing.
+    /// Chooses among the replicas of remote agents, unless the config has routing settings.
     pub fn peer_selector(mut self, selector: impl PeerSelector + 'static) -> Self {
-        self.own.in_code.selector = Some(Arc::new(selector));
+        let given = self.own.in_code.selector.replace(Arc::new(selector));
+        self.once("peer_selector", given.is_none());
         self
     }
 
@@ -114,8 +117,8 @@ impl NodeBuilder {
         self
     }
 
-    /// Hosts and tenants that an agent's config has for the agent of that name, which is given to the node otherwise. Agents
-    /// elsewhere bring theirs.
+    /// Takes hosts and tenants of the agent NAME from its config. Use it for a local agent; a remote agent
+    /// brings its own.
     pub fn names_of(mut self, name: &str, agent: &AgentConfig) -> Self {
         self.own.agent_routes.of_agent(name, agent);
         self
@@ -123,13 +126,15 @@ impl NodeBuilder {
 
     /// Decides which agents may call, by the ids of their keys.
     pub fn identity_resolver(mut self, resolver: impl IdentityResolver + 'static) -> Self {
-        self.resolver = Some(Arc::new(resolver));
+        let given = self.resolver.replace(Arc::new(resolver));
+        self.once("identity_resolver", given.is_none());
         self
     }
 
     /// Where callers reach the node; cards say so.
     pub fn public_url(mut self, url: impl Into<String>) -> Self {
-        self.public_url = Some(url.into());
+        let given = self.public_url.replace(url.into());
+        self.once("public_url", given.is_none());
         self
     }
 
@@ -142,7 +147,8 @@ impl NodeBuilder {
     /// Everything a config says but its agents, its data folder and where to listen, which are left to the caller.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
-        self.has_config = true;
+        let given = std::mem::replace(&mut self.has_config, true);
+        self.once("config", !given);
         self
     }
 
@@ -152,16 +158,21 @@ impl NodeBuilder {
         self
     }
 
-    /// The config of a file that can be read anew while the node runs, its agents included. `settle` puts over it what
-    /// outranks the file.
+    /// The config of a file that can be reloaded while the node runs, its agents included. `settle` applies
+    /// what has precedence over the file.
     pub fn config_file(mut self, file: ConfigFile, settle: impl Fn(Config) -> Config + Send + Sync + 'static) -> Self {
         self.config = settle(file.config);
-        self.source = Some(ConfigSource { file: file.path, digest: file.digest, settle: Arc::new(settle) });
+        let source = ConfigSource { file: file.path, digest: file.digest, settle: Arc::new(settle) };
+        let given = self.source.replace(source);
+        self.once("config_file", given.is_none());
         self.configured_agents()
     }
 
     /// Opens the store, takes up what the last run left behind, and starts to keep house.
     pub async fn build(mut self) -> Result<Node, BuildError> {
+        if let Some(method) = self.repeated {
+            return Err(BuildError::Repeated(method));
+        }
         if self.has_config && self.source.is_some() {
             return Err(BuildError::Contradiction("both config() and config_file() say the config"));
         }
@@ -228,6 +239,13 @@ impl NodeBuilder {
         let recording = record_keeper::keep(chancery.clone(), config.evidence, Arc::clone(&node.keys));
         loops.start("record", LoopNeed::Vital, recording);
         Ok(node)
+    }
+
+    /// Remembers a method that takes one value and was called before. `build` returns the error.
+    fn once(&mut self, method: &'static str, is_first: bool) {
+        if !is_first {
+            self.repeated.get_or_insert(method);
+        }
     }
 
     fn read_public_url(&self) -> Result<PublicUrl, BuildError> {

@@ -90,7 +90,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Opens the store. Limits, rules and whatever else a reload can change are put in place with the assembly.
+    /// Opens the store. The assembly sets limits, rules and all else that a reload can change.
     pub(crate) async fn new(
         config: &Config,
         parts: &NodeParts,

@@ -11,10 +11,10 @@ use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use crate::build_error::BuildError;
 use crate::data_folder::DataFolder;
 
-/// Where a node was told to keep its tasks.
+/// Where a node keeps its tasks.
 #[derive(Clone)]
 pub(crate) enum StoreChoice {
-    /// In the data folder, or in memory if there is none.
+    /// In the data folder, or in memory for a node without a folder.
     Folder,
     /// In memory, although there may be a folder.
     Memory,

@@ -38,7 +38,8 @@ pub struct Surroundings<'a> {
 pub struct Preflight {
     /// What a node does not start with.
     pub faults: Vec<ConfigFault>,
-    /// Budgets and policies that bound nobody, and agents that may be called again and are not there: a node starts, and warns of them.
+    /// Budgets and policies that apply to no caller, and allowed revisits of agents that do not exist. The
+    /// node starts, and warns of them.
     pub unmatched: Vec<ConfigFault>,
 }
 
@@ -183,7 +184,7 @@ impl Attempt<'_> {
         faults
     }
 
-    /// Agents elsewhere: their addresses, keys and credentials. None is called.
+    /// Remote agents: their addresses, keys and credentials. None is called.
     fn agents_elsewhere(&self) -> Vec<ConfigFault> {
         let agent_registry = match AgentRegistry::open(None) {
             Ok(registry) => Arc::new(registry),

@@ -16,7 +16,7 @@ pub(crate) struct RecordMark {
     remembered: Mutex<Option<Remembered>>,
 }
 
-/// The newest checkpoint that was there when somebody last looked.
+/// The newest checkpoint at the last check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Remembered {
     number: u64,
@@ -32,7 +32,7 @@ struct Remembered {
 }
 
 impl RecordMark {
-    /// A file that cannot be read counts as evidence that somebody changed it, and does not stop the node.
+    /// A file that cannot be read counts as evidence of a change, and does not stop the node.
     pub(crate) fn open(folder: Option<Arc<DataFolder>>) -> Result<Self, FolderError> {
         let bytes = folder.as_ref().map(|folder| folder.read(FILE)).transpose()?.flatten();
         let damaged = |fault: serde_json::Error| Remembered {

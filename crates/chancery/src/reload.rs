@@ -60,7 +60,7 @@ fn listed(file: &std::path::Path, faults: &[ConfigFault]) -> String {
     lines.join("\n")
 }
 
-/// Why a config file was not taken over.
+/// Why a config file was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
     /// The node has no config file.
@@ -116,7 +116,8 @@ impl Reloader {
         reloader
     }
 
-    /// Reads the file anew. Whatever comes back, the node serves on: with all of the new config, or with all of the old.
+    /// Reloads the file. The node goes on serving in either case: with all of the new config, or with all of
+    /// the old.
     pub(crate) async fn reload(&self) -> Result<Reloaded, ReloadError> {
         let source = self.source.as_ref().ok_or(ReloadError::NoFile)?;
         // No two at once, and none while an operator adds or removes agents.
@@ -181,7 +182,7 @@ impl Reloader {
         rejected
     }
 
-    /// What an operator is told: which config holds, and what is wrong with one that does not.
+    /// The report for operators: which config applies, and the faults of one that was rejected.
     pub(crate) fn report(&self) -> Value {
         let current = self.lock();
         json!({

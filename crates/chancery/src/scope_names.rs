@@ -69,7 +69,7 @@ pub(crate) fn full_name(tenant: &str, name: &str) -> String {
     format!("{tenant}/{name}")
 }
 
-/// The name of whoever calls a node that asks nobody for credentials.
+/// The name of callers of a node that requires no credentials.
 pub(crate) const ANONYMOUS: &str = "anonymous";
 
 /// What a config can mean by the names in `[budget]` and `[policy]`.
@@ -109,7 +109,7 @@ impl Nameable {
         }
     }
 
-    /// Why a name of the config means nobody. One that means several callers means each of them.
+    /// Why a name of the config matches no caller. A name that matches several callers means each of them.
     fn fault(&self, kind: &'static str, name: &str) -> Option<UnresolvedName> {
         let known = match kind {
             "caller" if self.any_caller || (self.any_tenant && name.ends_with(&format!("/{ANONYMOUS}"))) => return None,
@@ -122,7 +122,7 @@ impl Nameable {
     }
 }
 
-/// Budgets and policies of a config for callers, tenants and agents that are not there: they bound nobody.
+/// Budgets and policies of a config for callers, tenants and agents that do not exist. They limit no call.
 pub(crate) fn unmatched(
     config: &Config,
     places: &Places,

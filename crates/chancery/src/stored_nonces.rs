@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use chancery_core::{NonceVerdict, SpentNonce, Store};
 use chancery_identity::credentials::{NonceBook, NonceDenied, NonceUse};
 
-/// Made with the authenticator, which is there before the store is opened. Until then no signed request is let in.
+/// Made with the authenticator, before the store is opened. Until then every signed request is rejected.
 #[derive(Debug, Default)]
 pub(crate) struct StoredNonces(OnceLock<Arc<dyn Store>>);
 

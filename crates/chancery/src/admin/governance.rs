@@ -195,7 +195,7 @@ struct BudgetsQuery {
     after: Option<String>,
 }
 
-/// All budgets, or those of the scope that is asked for, which is named.
+/// All budgets, or the budgets of one named scope.
 async fn budgets(
     State(admin_state): State<AdminState>,
     AdminQuery(query): AdminQuery<BudgetsQuery>,

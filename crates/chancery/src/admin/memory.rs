@@ -100,7 +100,7 @@ async fn publish(
     Ok(json_of(published))
 }
 
-/// Hands the body on until it ends or nobody takes it any more. Whether it broke off.
+/// Forwards the body until it ends or the receiver is dropped. Returns whether the body broke off.
 async fn read(mut body: BodyDataStream, pieces: mpsc::Sender<bytes::Bytes>) -> bool {
     while let Some(piece) = body.next().await {
         let Ok(piece) = piece else { return true };

@@ -95,7 +95,7 @@ impl LaneQuery {
         })
     }
 
-    /// For what changes something: somebody has to be meant.
+    /// The filter for a change, which must name a lane, task, config, origin or tenant.
     fn named(&self) -> Result<LaneFilter, Fault> {
         let filter = self.filter()?;
         if filter == LaneFilter::default() {

@@ -21,13 +21,13 @@ const LATEST_TASKS: usize = 1_000;
 /// Of the roots of a trace, those that an error names.
 const SHOWN_ROOTS: usize = 20;
 
-/// A scope as it is asked for: its kind, and its name unless there is only one of it.
+/// A scope in a query: its kind, and its name unless the kind has only one scope.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScopeQuery {
     pub(super) scope: Option<String>,
     pub(super) name: Option<String>,
-    /// A name that means nobody is taken as it is written.
+    /// Accepts a name that matches no caller, tenant or agent.
     #[serde(default)]
     pub(super) unknown_ok: bool,
 }
@@ -115,7 +115,7 @@ impl fmt::Display for BudgetScopeFilter {
     }
 }
 
-/// Which budgets are asked for: all, those of a kind, or those of one scope.
+/// Which budgets a query selects: all, those of a kind, or those of one scope.
 pub(super) async fn of_budgets(
     admin_state: &AdminState,
     query: &ScopeQuery,
@@ -190,7 +190,7 @@ fn read(query: &ScopeQuery) -> Result<(&'static str, Option<&str>), Fault> {
     Ok((kind, Some(name)))
 }
 
-/// The names of a kind that the node knows: of records, and of whoever sent one of the latest tasks.
+/// The names of a kind that the node knows: from records, and from the senders of the latest tasks.
 async fn known(admin_state: &AdminState, kind: &str) -> Result<BTreeSet<String>, Fault> {
     let chancery = &admin_state.parts.chancery;
     if kind == "agent" {

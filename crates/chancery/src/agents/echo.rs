@@ -28,7 +28,7 @@ impl TaskRunner for Echo {
     }
 }
 
-/// What was said, a line per part. What is not text is named.
+/// The text of the message, one line per part. A part that is not text is named.
 fn echoed(message: &Message) -> String {
     match message.parts.as_slice() {
         [Part { content: PartContent::Text(text), .. }] => text.clone(),

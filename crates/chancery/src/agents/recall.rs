@@ -12,7 +12,7 @@ use super::card::new_card;
 /// Queries of one message.
 const MAX_QUERIES: usize = 256;
 
-/// An agent that takes over memory by its witness and answers queries on it.
+/// An agent that resolves memory by its witness and answers queries on it.
 #[derive(Debug)]
 pub struct RecallAgent;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 const UNITS: [(char, u64); 4] = [('s', 1), ('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)];
-/// Nobody means more than a hundred years.
+/// The longest duration that is accepted: a hundred years.
 const MOST_SECONDS: u64 = 36_525 * 24 * 60 * 60;
 
 pub(super) fn duration(text: &str) -> Result<Duration, String> {

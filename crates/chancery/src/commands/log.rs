@@ -25,7 +25,8 @@ pub(super) fn start() {
     }
 }
 
-/// Writes messages and fields so that nothing in them ends the line or steers the terminal: much of it comes from strangers.
+/// Escapes messages and fields, so that nothing in them ends the line or controls the terminal. Callers and
+/// agents write many of these values.
 struct OneLineFields;
 
 impl<'writer> FormatFields<'writer> for OneLineFields {

@@ -55,8 +55,8 @@ pub(super) fn admin(shared: &Shared, node: &NodeArgs) -> Result<Admin, Failure> 
     }
 }
 
-/// The node at the URL that was typed, or the one that runs in the data folder; otherwise its folder, which nobody else has until the command ends. With `make` a folder that is
-/// not there is made.
+/// The node at the given URL, or the node that runs in the data folder. Otherwise the folder itself, locked
+/// until the command ends. With `make` it creates a folder that does not exist.
 pub(super) async fn holder(shared: &Shared, node: &NodeArgs, make: bool) -> Result<FolderHolder, Failure> {
     if let Some(admin) = node.at_url()? {
         return Ok(FolderHolder::Node(Box::new(admin)));

@@ -113,7 +113,7 @@ pub(super) fn text(value: &Value) -> String {
     }
 }
 
-/// Whether an amount in an answer, money or a number, is none.
+/// Whether an amount in an answer, money or a number, is zero or absent.
 pub(super) fn is_nothing(amount: &Value) -> bool {
     match amount {
         Value::String(money) => money.bytes().all(|byte| matches!(byte, b'0' | b'.')),

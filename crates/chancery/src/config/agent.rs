@@ -39,9 +39,9 @@ pub struct AgentConfig {
     pub tenants: Vec<TenantName>,
     /// What one call costs.
     pub price: PriceConfig,
-    /// Nobody gave it a name, so it gets the one on its card.
+    /// The agent has no configured name, so it gets the name on its card.
     pub unnamed: bool,
-    /// Whether parts of media types that the card of an agent elsewhere does not list are refused here.
+    /// Whether parts with media types that the card of a remote agent does not list are rejected here.
     pub enforce_input_modes: bool,
 }
 
@@ -64,11 +64,11 @@ pub struct ExtendedSkill {
 pub enum AgentSource {
     /// An agent that comes with the binary.
     BuiltIn(BuiltIn),
-    /// An agent elsewhere that this node stands in front of.
+    /// A remote agent behind this node.
     Remote(Box<RemoteConfig>),
 }
 
-/// An agent elsewhere: one, or several that are the same.
+/// A remote agent: one, or several replicas of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteConfig {
     /// The URLs of the replicas.
@@ -81,16 +81,16 @@ pub struct RemoteConfig {
     pub card_keys: Option<PathBuf>,
     /// What this node sends to authenticate itself.
     pub credentials: RemoteCredentials,
-    /// Whether a card that promises something else waits until somebody approves it.
+    /// Whether a card that differs from the pinned one waits for an operator's approval.
     pub pin: bool,
-    /// What does the work here when nobody elsewhere can be asked.
+    /// The local agent that does the work when no replica can be called.
     pub local: Option<BuiltIn>,
     /// How it is called, where its card is not to decide.
     pub calls: CallSettings,
 }
 
 impl RemoteConfig {
-    /// Who has to prove something is held to it, if nobody says otherwise.
+    /// By default, an agent that must prove its identity is pinned.
     fn pins(verify: CardVerification, agent_id: Option<&AgentId>) -> bool {
         verify == CardVerification::Require || agent_id.is_some()
     }
@@ -120,7 +120,7 @@ impl AgentConfig {
         Self::from(AgentSource::BuiltIn(run))
     }
 
-    /// An agent elsewhere, by its URL.
+    /// A remote agent, by its URL.
     pub fn at(url: impl Into<String>) -> Self {
         Self::from(AgentSource::Remote(Box::new(RemoteConfig {
             urls: vec![url.into()],
@@ -134,7 +134,7 @@ impl AgentConfig {
         })))
     }
 
-    /// The same for one that nobody gave a name.
+    /// The same for an agent without a configured name.
     pub fn unnamed_at(url: impl Into<String>) -> Self {
         Self { unnamed: true, ..Self::at(url) }
     }

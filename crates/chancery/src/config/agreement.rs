@@ -17,7 +17,7 @@ use super::nearest::nearest;
 use super::places::Places;
 use super::plain_faults::high_port;
 
-/// Everything that contradicts itself, whatever else the node is told on its command line or has in its data folder.
+/// All contradictions within the config. Command line and data folder do not count here.
 pub(super) fn faults(config: &Config, places: &Places) -> Vec<ConfigFault> {
     [
         addresses(config, places),
@@ -41,17 +41,17 @@ fn slim_wire(config: &Config, places: &Places) -> Vec<ConfigFault> {
     one_sided.then(fault).into_iter().collect()
 }
 
-/// What would do nothing, or leave nobody anything to do.
+/// Settings without any effect.
 fn in_vain(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let (tls, doors) = (&config.tls, &config.limits.inbound);
     let asks_nobody = tls.client_certificates == ClientCertificates::Required && tls.client_ca_file.is_none();
     let scheme = config.memory.tier.as_deref().and_then(|tier| tier.split_once("://")).map(|(scheme, _)| scheme);
     [
-        (asks_nobody, "tls.client_certificates", "needs tls.client_ca_file: without it no certificate is asked for"),
+        (asks_nobody, "tls.client_certificates", "needs tls.client_ca_file: without it the server requests no certificate"),
         (config.artifacts.offload && config.memory.tier.is_none(), "artifacts.offload", "needs memory.tier to put parts into"),
         (config.card.fault().is_some(), "card.bindings", config.card.fault().unwrap_or_default()),
-        (doors.connections == 0, "limits.connections", "must be more than 0: nobody could connect"),
-        (doors.connections_per_address == 0, "limits.connections_per_address", "must be more than 0: nobody could connect"),
+        (doors.connections == 0, "limits.connections", "must be more than 0: no client could connect"),
+        (doors.connections_per_address == 0, "limits.connections_per_address", "must be more than 0: no client could connect"),
         (
             scheme.is_some_and(|scheme| !["file", "s3", "gs"].contains(&scheme)),
             "memory.tier",
@@ -64,7 +64,7 @@ fn in_vain(config: &Config, places: &Places) -> Vec<ConfigFault> {
     .collect()
 }
 
-/// An agent's host is not the node's. Where that is told on the command line, the start finds it out.
+/// An agent's host must differ from the node's. If the command line sets the node's, the start checks it.
 fn hosts(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let own = config.node.public_url.as_ref().and_then(|url| url.url().host_str());
     let is_named = |host: &HostName| config.node.hosts.iter().any(|named| named.as_str() == host.name());
@@ -93,7 +93,7 @@ fn rule_key(config: &Config, places: &Places, fault: &str) -> String {
     keys.rfind(|key| places.has(key)).unwrap_or_else(|| "policy.rules".to_owned())
 }
 
-/// Agents elsewhere need addresses that can be called. Two at one address that are told the same are one by mistake.
+/// Remote agents need URLs that can be called. Two agents with one URL and the same settings are a mistake.
 fn addresses(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let (mut faults, mut taken) = (Vec::new(), BTreeMap::<String, (&str, &RemoteConfig)>::new());
     for (name, agent) in &config.agents {
@@ -128,7 +128,7 @@ fn addresses(config: &Config, places: &Places) -> Vec<ConfigFault> {
     faults
 }
 
-/// What runs here beside agents elsewhere is used only as what routing falls back to.
+/// A local agent beside remote ones is used only as the fallback of routing.
 fn fallbacks(config: &Config, places: &Places) -> Vec<ConfigFault> {
     if config.routing.fallback == Fallback::Local {
         return Vec::new();
@@ -188,7 +188,7 @@ fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Grants and callers that name agents which are neither in the config nor among `others`: whoever wrote one meant another.
+/// Grants and callers that name agents which are neither in the config nor among `others`.
 pub(crate) fn unknown_agents(config: &Config, places: &Places, others: &[String]) -> Vec<ConfigFault> {
     let mut known: Vec<&str> = config.agents.iter().map(|(name, _)| name.as_str()).collect();
     known.extend(others.iter().map(String::as_str));
@@ -218,7 +218,7 @@ pub(crate) fn unknown_agents(config: &Config, places: &Places, others: &[String]
     faults
 }
 
-/// Entries of `recursion.revisit_allowlist` that let nobody be called again: they name no agent, and no AgentID of one. `others` are
+/// Entries of `recursion.revisit_allowlist` that match neither an agent nor the AgentID of one. `others` are
 /// agents and AgentIDs that are known beside the config.
 pub(crate) fn unknown_revisits(config: &Config, places: &Places, others: &[String]) -> Vec<ConfigFault> {
     let known: Vec<&str> = config.agents.iter().map(|(name, _)| name.as_str()).chain(others.iter().map(String::as_str)).collect();

@@ -31,7 +31,7 @@ pub struct CallSettings {
     /// Whether calls ask for a stream.
     #[serde(skip_serializing_if = "is_default")]
     pub stream: StreamMode,
-    /// Where it is told of the lineage of its tasks.
+    /// Where the node sends the agent the lineage of its tasks.
     #[serde(skip_serializing_if = "is_default")]
     pub lineage: LineageSetting,
     /// Sent with every call and every fetch of the card.

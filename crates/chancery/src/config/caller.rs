@@ -8,8 +8,7 @@ use super::effect::{TakesEffect, declare_keys, effect_of};
 use super::one_or_more::{Granted, OneOrMore};
 use super::section::Section;
 
-/// A caller as the file has it. Its key is not in the file: the environment has it, or nobody has and the file only knows
-/// its hash.
+/// A caller in the file. The file has no key: the environment has it, or the file has only its hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerConfig {
     /// The caller with its grants and hashes.

@@ -11,7 +11,7 @@ use super::effect::declare_section;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CardConfig {
-    /// The shape of the card for those who name no version.
+    /// The version of the card for clients that name no version.
     pub headerless: Headerless,
     /// The bindings that cards list for each version, the preferred one first.
     pub bindings: Vec<CardBinding>,

@@ -8,7 +8,7 @@ use super::{Config, ConfigFault};
 
 /// The crate's names of selectors, which are ours too.
 const SELECTORS: [&str; 4] = ["cheapest_under_latency", "lowest_latency", "round_robin", "capability_match"];
-/// The depth of a queue that the crate was told no depth of.
+/// The crate's own default depth of a queue.
 const QUEUE_DEPTH: i64 = 1000;
 
 /// Keys that mean the same in both configs.
@@ -22,7 +22,7 @@ const SAME: [(&str, &[&str]); 4] = [
 /// A config that does what an `a2a.toml` said.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TakenOver {
-    /// Every key, with its default or what was taken over.
+    /// Every key, with its default or the value from the given config.
     pub text: String,
     /// What differs or was left out, a sentence each.
     pub remarks: Vec<String>,
@@ -97,7 +97,8 @@ impl Import {
         agents.into_iter().flatten().collect()
     }
 
-    /// A chain of selectors: the first one picks, the second one picks where it picks nobody. What `[routing]` says itself counts more.
+    /// A chain of selectors: the second one picks where the first one finds no replica. A value of
+    /// `[routing]` itself has precedence.
     fn selectors(&mut self, given: &mut Table) {
         let chain = take(given, "routing", "selectors").and_then(|chain| chain.as_array().cloned()).unwrap_or_default();
         for (place, selector) in chain.iter().enumerate() {

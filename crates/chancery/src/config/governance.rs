@@ -40,7 +40,7 @@ pub struct PriceConfig {
 }
 
 impl Config {
-    /// The rules of the whole config, put together. What is wrong with them is told all at once.
+    /// The rules of the whole config. It returns all faults at once.
     pub fn rulebook(&self) -> Result<Rulebook, Vec<String>> {
         let GovernanceConfig { budget, policy, recursion, lineage } = &self.governance;
         let price = |(name, agent): &(String, AgentConfig)| {

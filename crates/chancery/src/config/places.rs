@@ -34,7 +34,7 @@ impl Places {
         ConfigFault { line, column, message: format!("{key}: {message}") }
     }
 
-    /// The same keys elsewhere.
+    /// The same keys at other positions.
     pub(super) fn moved(self, to: impl Fn((usize, usize)) -> (usize, usize)) -> Self {
         let warnings = self.warnings.into_iter().map(|warning| {
             let (line, column) = to((warning.line, warning.column));

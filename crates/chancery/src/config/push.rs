@@ -40,7 +40,7 @@ pub struct PushOffer {
     pub enabled: bool,
     /// Whether owners can read back the tokens and credentials they registered.
     pub show_secrets: bool,
-    /// Whether whoever registers for a task that is there is first told how it stands.
+    /// Whether a webhook registered for an existing task first receives the task's current state.
     pub snapshot: bool,
 }
 

@@ -18,7 +18,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// The schema of a key in a section. Names that whoever writes the file chooses all share one schema.
+/// The schema of a key in a section. All names that the author of the file chooses share one schema.
 fn find<'s>(schema: &'s mut Value, section: &[String], key: &str) -> Option<&'s mut Value> {
     let mut here = schema;
     for name in section {

@@ -23,7 +23,7 @@ pub(super) struct Section<'f, 't> {
     path: String,
     /// Where faults of the section as a whole are shown.
     place: Range<usize>,
-    /// What nobody has asked for yet, in the order of the text.
+    /// The entries that were not read yet, in the order of the text.
     left: Vec<Entry<'t>>,
     /// Keys that were asked for, whether they are there or not.
     known: Vec<&'static str>,
@@ -39,7 +39,7 @@ pub(super) struct Section<'f, 't> {
 #[derive(Default)]
 struct Outline {
     properties: Map<String, Value>,
-    /// Of tables under names that whoever writes the config chooses.
+    /// The schema of tables whose names the author of the config chooses.
     others: Option<Value>,
     /// Every key that can stand here or below, with when a change of it takes effect.
     keys: Vec<ChangedKey>,
@@ -196,7 +196,7 @@ impl<'f, 't> Section<'f, 't> {
         self.inner(key, value, read)
     }
 
-    /// Reads every table that is left, under whatever name.
+    /// Reads every table that is left, for any name.
     pub(super) fn each(&mut self, mut read: impl FnMut(&str, &mut Section<'_, 't>)) {
         if self.outline.is_some() {
             let ((), schema) = self.outlined("NAME", |section| read("NAME", section));

@@ -22,7 +22,7 @@ pub struct SwpConfig {
     pub limits: codec::SwpLimits,
 }
 
-/// Without an address nobody listens for SWP.
+/// Without an address the node does not listen for SWP.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwpDoor {

@@ -18,7 +18,7 @@ pub struct TlsConfig {
     pub cert_file: Option<PathBuf>,
     /// The private key of `cert_file`.
     pub key_file: Option<PathBuf>,
-    /// Who may sign callers' certificates. Without it none is asked for.
+    /// The authorities that may sign callers' certificates. Without it the server requests no certificate.
     pub client_ca_file: Option<PathBuf>,
     /// Whether callers need a certificate.
     pub client_certificates: ClientCertificates,

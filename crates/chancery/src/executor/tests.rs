@@ -22,7 +22,7 @@ fn conformance() -> NodeBuilder {
     Node::builder().shared_agent("here", agent.card(), agent.runner())
 }
 
-/// The ADR's test: the same task, here and elsewhere, comes to the same.
+/// The test of the ADR: a local and a remote agent end the same task in the same way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_remote_agent_gives_what_a_local_one_gives() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

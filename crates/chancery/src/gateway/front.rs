@@ -7,9 +7,9 @@ use chancery_protocol::{AgentCapabilities, AgentCard, AgentExtension, AgentProvi
 use serde_json::json;
 use url::Url;
 
-/// Says what became of the card this one stands for.
+/// The extension that names the agent's own card, and what was changed in it.
 pub(crate) const FRONTED: &str = "urn:chancery:fronted:v1";
-/// What is ours to say, whoever said it before.
+/// The prefix of extensions that only this node may write. Those of the agent's card are removed.
 const OURS: &str = "urn:chancery:";
 
 /// The card without interfaces and schemes, which the node that mounts it adds.

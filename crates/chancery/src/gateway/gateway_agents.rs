@@ -141,7 +141,7 @@ impl Gateway {
         Ok(report::agent(&remote))
     }
 
-    /// Takes an added agent out. What it is working on goes on and is recorded; new calls find nobody.
+    /// Removes an added agent. Its tasks under way go on and are recorded; new calls get an error.
     pub(crate) async fn remove(&self, name: &str) -> Result<(), GatewayError> {
         let _alone = self.changing.lock().await;
         let remote = self.remotes().get(name).cloned().filter(|remote| remote.added);
@@ -158,8 +158,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Takes over what waits, if it is the card of that digest where one is named; `anew`, whichever card the agent has now, whoever
-    /// signed it.
+    /// Approves the card that waits, if it has the given digest. With `anew` it pins the agent's current card
+    /// and its current signer.
     pub(crate) async fn approve(&self, name: &str, anew: bool, digest: Option<&str>) -> Result<Value, GatewayError> {
         let _alone = self.changing.lock().await;
         let remote = self.remote(name)?;
@@ -188,7 +188,7 @@ impl Gateway {
         Ok(json!({ "name": name, "approved": before, "agent": report::agent(&remote) }))
     }
 
-    /// Held by whoever changes what is served, from the beginning of the change to its end.
+    /// Locked from the beginning to the end of a change of the served agents.
     pub(crate) async fn alone(&self) -> AsyncMutexGuard<'_, ()> {
         self.changing.lock().await
     }
@@ -198,7 +198,8 @@ impl Gateway {
         ServedAgents::new(self.remotes().clone(), self.chancery.agents())
     }
 
-    /// Serves these agents from now on, with these among them elsewhere, and does what belongs to that in the same step.
+    /// Serves these agents from now on. `remotes` are the remote ones among them, and `and` runs in the same
+    /// step.
     pub(crate) fn refit(&self, gateway_parts: GatewayParts, agents: Agents, remotes: Vec<Arc<Remote>>, and: impl FnOnce()) {
         let remotes: BTreeMap<_, _> = remotes.into_iter().map(|remote| (remote.name.clone(), remote)).collect();
         let alone = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
@@ -248,12 +249,12 @@ impl Gateway {
         Ok(json!({ "name": name, "url": url }))
     }
 
-    /// A line for every agent elsewhere: its name, version, binding and address, and where it deviates.
+    /// A line for every remote agent: its name, version, binding and address, and where it deviates.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.all().iter().map(|remote| report::line(remote)).collect()
     }
 
-    /// The guards of every agent elsewhere, by its name.
+    /// The guards of every remote agent, by its name.
     #[cfg(test)]
     pub(crate) fn guards(&self) -> Vec<(String, chancery_outbound::Guard)> {
         let of = |remote: &Arc<Remote>| -> Vec<_> {
@@ -264,7 +265,7 @@ impl Gateway {
         self.all().iter().flat_map(of).collect()
     }
 
-    /// Every agent by its name: those that run here, those elsewhere, and added ones that could not be served.
+    /// Every agent by its name: local ones, remote ones, and added ones that could not be served.
     pub(crate) fn list(&self) -> Vec<(String, Value)> {
         let (agents, remotes) = (self.chancery.agents(), self.remotes().clone());
         let placed = self.chancery.placements();
@@ -375,7 +376,7 @@ impl Gateway {
         }
     }
 
-    /// The agents elsewhere, as they are now.
+    /// The current remote agents.
     pub(crate) fn agents_elsewhere(&self) -> Vec<Arc<Remote>> {
         self.remotes().values().cloned().collect()
     }

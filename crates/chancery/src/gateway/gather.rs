@@ -13,7 +13,7 @@ use crate::config::AgentConfig;
 use crate::configured_agents::ConfiguredAgents;
 use crate::mount::Given;
 
-/// What is there already: agents elsewhere, and all agents as they are served now.
+/// The agents at this moment: the remote ones, and all agents as they are served.
 pub(crate) struct ServedAgents {
     remotes: BTreeMap<AgentName, Arc<Remote>>,
     served: Arc<Agents>,
@@ -30,7 +30,7 @@ impl ServedAgents {
     }
 }
 
-/// An agent elsewhere, and how it is served if it is already.
+/// A remote agent, and its current state if it is served already.
 pub(super) struct GatheredAgent {
     remote: Arc<Remote>,
     served: Option<Arc<Agent>>,
@@ -46,8 +46,8 @@ impl GatheredAgent {
     }
 }
 
-/// Makes the agents elsewhere: those that were given, at their places, then those that were added. What is `standing` and
-/// stays the same goes on as it is.
+/// Builds the remote agents: first the given ones, at their places, then the added ones. An agent in
+/// `standing` that stays the same is reused.
 pub(crate) async fn gather(
     remote_parts: &RemoteParts,
     configured_agents: ConfiguredAgents,

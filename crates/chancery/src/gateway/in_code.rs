@@ -11,10 +11,10 @@ use chancery_rules::routing::RoutingConfig;
 /// Runners and a selector given in code.
 #[derive(Clone, Default)]
 pub(crate) struct InCode {
-    /// What runs here when nobody elsewhere can be asked, by the agent.
+    /// The local agents that work when no replica can be called, by the name of the agent.
     pub(crate) locals: BTreeMap<String, Arc<dyn TaskRunner>>,
     pub(crate) selector: Option<Arc<dyn PeerSelector>>,
-    /// Said where the selector is to count whatever the config says.
+    /// Whether the selector has precedence over the config.
     pub(crate) outranks_config: bool,
 }
 

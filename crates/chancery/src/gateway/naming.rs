@@ -13,10 +13,10 @@ use crate::config::{AgentConfig, AgentSource};
 /// As long as a name may be.
 const LONGEST: usize = 64;
 
-/// Returns the agents elsewhere, each under the name it is served under. `taken` has the names of all others.
+/// Returns the remote agents, each under the name it is served under. `taken` has the names of all others.
 ///
-/// A name that was taken before counts, so that tasks and keys are found again. A data folder from before agents were named by
-/// their cards has keys for `agent`, `agent-2` and so on: there those names stay.
+/// A name that was given before is kept, so that tasks and keys are found again. A data folder from before
+/// agents were named by their cards has keys for `agent`, `agent-2` and so on. There those names stay.
 pub(super) async fn settle_names(
     remote_parts: &RemoteParts,
     elsewhere: Vec<(usize, String, AgentConfig)>,
@@ -89,7 +89,7 @@ fn keep(remote_parts: &RemoteParts, url: &str, name: &str) {
     }
 }
 
-/// The URL that stands for an agent elsewhere.
+/// The first URL of a remote agent, which identifies it.
 pub(super) fn first_url(agent: &AgentConfig) -> Option<String> {
     match &agent.source {
         AgentSource::Remote(remote) => remote.urls.first().cloned(),
@@ -120,7 +120,7 @@ pub fn agent_slug(text: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The name itself, or the first of `NAME-2`, `NAME-3`… that nobody has.
+/// The name itself, or the first of `NAME-2`, `NAME-3`… that is free.
 pub(super) fn unique(name: &str, taken: &BTreeSet<String>) -> String {
     let numbered = |number: u32| {
         let tail = format!("-{number}");

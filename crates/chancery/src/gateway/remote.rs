@@ -28,7 +28,7 @@ use crate::new_card;
 
 /// How long a start waits for an agent's card before it goes on without.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
-/// What agents elsewhere are reached with.
+/// What every call of a remote agent needs.
 #[derive(Clone, Debug)]
 pub(crate) struct RemoteParts {
     pub(crate) config: Arc<Config>,
@@ -36,7 +36,7 @@ pub(crate) struct RemoteParts {
     pub(crate) swp_url: Option<SwpUrl>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) agent_registry: Arc<AgentRegistry>,
-    /// Whether callers prove who they are, so that there is somebody to show extended cards to.
+    /// Whether callers authenticate. Only then is an extended card shown.
     pub(crate) knows_callers: bool,
     pub(crate) in_code: InCode,
     /// Agents that keys were made for: those that this data folder had before.
@@ -67,7 +67,7 @@ pub(crate) struct Remote {
     pub(crate) added: bool,
     pub(crate) config: RemoteConfig,
     pool: Arc<Pool>,
-    /// Does the work when nobody elsewhere can be asked.
+    /// Does the work when no replica can be called.
     local: Option<Local>,
     public_url: Url,
     title: Option<String>,

@@ -1,5 +1,6 @@
 //! What a program says of agents by their names, before or after it gives the agents.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chancery_core::TaskRunner;
@@ -12,34 +13,37 @@ use crate::config::AgentSource;
 /// Settings for agents that may be given later.
 #[derive(Default)]
 pub(super) struct ByName {
-    exposures: Vec<(String, bool)>,
-    extended_cards: Vec<(String, AgentCard)>,
-    locals: Vec<(String, Arc<dyn TaskRunner>)>,
+    exposures: BTreeMap<String, bool>,
+    extended_cards: BTreeMap<String, AgentCard>,
+    locals: BTreeMap<String, Arc<dyn TaskRunner>>,
 }
 
 impl NodeBuilder {
     /// Sets whether callers from outside can see and call an agent of this program. An [`agent`](Self::agent) is
     /// exposed otherwise, and a [`subagent`](Self::subagent) is not.
     pub fn with_a2a_exposure(mut self, name: impl Into<String>, exposed: bool) -> Self {
-        self.by_name.exposures.push((name.into(), exposed));
+        let given = self.by_name.exposures.insert(name.into(), exposed);
+        self.once("with_a2a_exposure", given.is_none());
         self
     }
 
     /// Sets the card of an agent of this program that authenticated callers see instead of its other one. A node
     /// without callers cannot be built with it.
     pub fn extended_card(mut self, name: impl Into<String>, card: AgentCard) -> Self {
-        self.by_name.extended_cards.push((name.into(), card));
+        let given = self.by_name.extended_cards.insert(name.into(), card);
+        self.once("extended_card", given.is_none());
         self
     }
 
     /// Sets the runner that does the work of a remote agent when none of its replicas can be called, where
     /// `routing.fallback` is "local". A task that this runner began stays with it.
     pub fn with_local(mut self, name: impl Into<String>, runner: impl TaskRunner) -> Self {
-        self.by_name.locals.push((name.into(), Arc::new(runner)));
+        let given = self.by_name.locals.insert(name.into(), Arc::new(runner));
+        self.once("with_local", given.is_none());
         self
     }
 
-    /// Gives the agents what was said of them. A name without an agent is an error.
+    /// Applies the settings by name to the agents. A name without an agent is an error.
     pub(super) fn settle_names(&mut self) -> Result<(), BuildError> {
         let ByName { exposures, extended_cards, locals } = std::mem::take(&mut self.by_name);
         let unknown = |name: &str, method: &'static str| BuildError::UnknownAgent { name: name.to_owned(), method };

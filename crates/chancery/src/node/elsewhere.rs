@@ -3,7 +3,7 @@
 use super::Node;
 
 impl Node {
-    /// A line for every agent elsewhere: its name, version, binding and address, and where it deviates.
+    /// A line for every remote agent: its name, version, binding and address, and where it deviates.
     pub fn agents_elsewhere(&self) -> Vec<String> {
         self.reloader.agents_elsewhere()
     }

@@ -12,10 +12,10 @@ use crate::build_error::BuildError;
 use crate::node_parts::{OwnRule, StoreWrapper};
 use crate::opened_store::StoreChoice;
 
-/// What a builder was told about storage, in whatever order.
+/// The storage settings of a builder, in any order.
 #[derive(Default)]
 pub(super) struct Storage {
-    own: Vec<(Arc<dyn Store>, Arc<dyn Outbox>)>,
+    own: Option<(Arc<dyn Store>, Arc<dyn Outbox>)>,
     in_memory: bool,
     sqlite: Option<PathBuf>,
     data: Option<PathBuf>,
@@ -24,18 +24,17 @@ pub(super) struct Storage {
 impl Storage {
     /// The data folder, and where tasks are kept. Two answers to one question are an error.
     pub(super) fn settle(self) -> Result<(Option<PathBuf>, StoreChoice), BuildError> {
-        let Self { mut own, in_memory, sqlite, data } = self;
+        let Self { own, in_memory, sqlite, data } = self;
         if let (Some(sqlite), Some(data)) = (&sqlite, &data)
             && sqlite != data
         {
             return Err(BuildError::Contradiction("sqlite() and data() name different folders"));
         }
-        let choice = match (own.len(), in_memory, sqlite.is_some()) {
-            (2.., ..) => return Err(BuildError::Contradiction("store() is there twice")),
-            (1, true, _) => return Err(BuildError::Contradiction("both store() and memory() say where tasks are kept")),
-            (1, _, true) => return Err(BuildError::Contradiction("both store() and sqlite() say where tasks are kept")),
+        let choice = match (own.is_some(), in_memory, sqlite.is_some()) {
+            (true, true, _) => return Err(BuildError::Contradiction("both store() and memory() say where tasks are kept")),
+            (true, _, true) => return Err(BuildError::Contradiction("both store() and sqlite() say where tasks are kept")),
             (_, true, true) => return Err(BuildError::Contradiction("both memory() and sqlite() say where tasks are kept")),
-            _ => match own.pop() {
+            _ => match own {
                 Some((store, outbox)) => StoreChoice::Own { store, outbox },
                 None if in_memory => StoreChoice::Memory,
                 None => StoreChoice::Folder,
@@ -55,7 +54,8 @@ impl NodeBuilder {
     /// The store replaces the built-in ones, so `memory` and `sqlite` beside it are an error. `data` still says where
     /// the node's keys are. A record of evidence is kept if [`Store::record`] returns one.
     pub fn store<S: Store + Outbox + 'static>(mut self, store: Arc<S>) -> Self {
-        self.storage.own.push((store.clone(), store));
+        let given = self.storage.own.replace((store.clone(), store));
+        self.once("store", given.is_none());
         self
     }
 
@@ -67,14 +67,16 @@ impl NodeBuilder {
 
     /// Keeps tasks in a database in this folder, with the node's keys and the operator's token beside it.
     pub fn sqlite(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.storage.sqlite = Some(folder.into());
+        let given = self.storage.sqlite.replace(folder.into());
+        self.once("sqlite", given.is_none());
         self
     }
 
     /// Keeps the node's keys and the operator's token in this folder. Tasks are there too, unless `memory` or `store`
     /// was called.
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.storage.data = Some(folder.into());
+        let given = self.storage.data.replace(folder.into());
+        self.once("data", given.is_none());
         self
     }
 
@@ -92,7 +94,8 @@ impl NodeBuilder {
     /// Takes the time from a clock of the program. Budgets, retention, tokens and timestamps use it; timeouts of
     /// sockets do not.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
+        let given = self.clock.replace(clock);
+        self.once("clock", given.is_none());
         self
     }
 

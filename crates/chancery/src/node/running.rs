@@ -35,7 +35,8 @@ impl Node {
         chancery_inbound::serve(listener, self.tls.clone(), self.doors_handle.clone(), stop.0.clone()).await;
     }
 
-    /// The same for SWP peers. Over TLS they show certificates; without it, nobody may be on the way to read along.
+    /// The same for SWP peers. Over TLS they present certificates. Without TLS every host on the path can
+    /// read the frames.
     #[cfg(feature = "swp")]
     pub async fn serve_swp(&self, listener: TcpListener, stop: CancellationToken) {
         let stop = self.or_ended(stop);
@@ -66,12 +67,12 @@ impl Node {
         EitherStop(either, waiting)
     }
 
-    /// Whether everybody may call: nobody is configured as a caller, and nobody has to prove anything.
+    /// Whether the node accepts every call: it has no callers and requires no credentials.
     pub fn is_open(&self) -> bool {
         self.doors_handle.doors().authenticator().is_open()
     }
 
-    /// Reads the config file anew. All of it holds from now on, or none of it and all that is wrong with it comes back.
+    /// Reloads the config file. Either all of it is applied, or nothing is and the error lists every fault.
     pub async fn reload(&self) -> Result<Reloaded, ReloadError> {
         self.reloader.reload().await
     }
@@ -92,7 +93,7 @@ impl Node {
         self.tls.as_ref().map(|tls| CertificateName::Sha256(SealKey::digest(&tls.certificate())))
     }
 
-    /// Reads certificate and key anew. New connections get them; a fault changes nothing.
+    /// Reloads certificate and key for new connections. A fault changes nothing.
     pub fn reload_tls(&self) -> Result<(), BuildError> {
         for tls in [&self.tls, &self.swp_tls].into_iter().flatten() {
             if let Some(material) = self.tls_config.load()? {

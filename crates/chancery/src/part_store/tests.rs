@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::{NodePartStore, Own};
 
-/// Says what it was told, in the way it was told to.
+/// Repeats the parts of its message, in the form that the message names.
 struct Parrot;
 
 #[async_trait]

@@ -14,7 +14,8 @@ pub(super) const MONEY: &str = "remaining_usd";
 pub(super) const NAMES: [&str; 10] =
     ["caller", "tenant", "agent", "skill", "operation", "depth", "attribution", MONEY, "version", "binding"];
 
-/// The facts of a call where the interpreter looks for them. Nothing is copied and nothing is made until it is asked for.
+/// The facts of a call for the interpreter. A value is built only when an expression reads it, and nothing is
+/// copied.
 pub(super) struct Variables<'a> {
     facts: &'a CallFacts<'a>,
 }

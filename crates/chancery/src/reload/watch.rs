@@ -22,7 +22,7 @@ const MOUNTED: &str = "..data";
 /// What happened to the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Happened {
-    /// Somebody is in the middle of writing it.
+    /// A program is writing the file.
     Written,
     /// It is whole: who wrote it closed it, or it was put there by renaming.
     Settled,
@@ -96,7 +96,7 @@ fn meaning(kind: EventKind) -> Option<Happened> {
     }
 }
 
-/// Comes back with true when the file has changed and nobody is writing it any more, with false when there is nobody to tell.
+/// Returns true when the file has changed and its writer is done. Returns false when no more events come.
 async fn settled(events: &mut mpsc::UnboundedReceiver<Happened>) -> bool {
     let Some(mut last) = events.recv().await else { return false };
     loop {

@@ -134,7 +134,8 @@ pub(crate) fn secrets(push: &PushSection) -> Result<OriginSecrets, BuildError> {
     Ok(secrets)
 }
 
-/// Cards say whether webhooks are told, and how such notifications can be checked.
+/// What cards say about webhooks: whether the node delivers to them, and how a receiver verifies a
+/// notification.
 #[derive(Clone, Debug)]
 pub(crate) struct PushPromise {
     jwks: String,

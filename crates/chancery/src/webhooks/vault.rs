@@ -49,7 +49,7 @@ impl KeyVault {
         Ok(Self { ring: Mutex::new(ring), made_now: kept.is_none() && folder.is_some(), folder })
     }
 
-    /// Says what follows if the file was made anew in a folder whose database has registrations.
+    /// Logs what follows if the file was created again in a folder whose database has registrations.
     pub(crate) fn warn_if_lost(&self, registrations: u64) {
         if self.made_now && registrations > 0 {
             tracing::warn!(

@@ -75,7 +75,8 @@ async fn vault(State(admin_state): State<AdminState>, AdminQuery(page): AdminQue
     Ok(Json(json!({ "keys": keys, "next": next })))
 }
 
-/// The new key seals, what others sealed is brought over, and they stay until they are retired: whatever was under way is not lost.
+/// Makes a new key that seals from now on, and seals the registrations again with it. The old keys stay until
+/// they are retired, so deliveries under way are not lost.
 async fn rotate(State(admin_state): State<AdminState>) -> Result<Json<Value>, Fault> {
     let webhooks = admin_state.webhooks()?;
     let id = webhooks.vault.rotate(admin_state.clock.now())?;
@@ -112,7 +113,7 @@ async fn secrets(State(admin_state): State<AdminState>, AdminQuery(page): AdminQ
 #[serde(deny_unknown_fields)]
 struct NewSecret {
     origin: String,
-    /// One is made if there is none.
+    /// A secret is made if this is absent.
     secret: Option<String>,
     grace_s: Option<u64>,
 }

@@ -15,7 +15,7 @@ use crate::config::{Config, TakesEffect};
 
 /// What files can name that is there.
 pub(super) struct Surroundings<'a> {
-    /// The URL of an agent elsewhere.
+    /// The URL of a remote agent.
     pub(super) far: &'a str,
     /// A folder for large parts.
     pub(super) tier: &'a Path,
@@ -27,7 +27,7 @@ struct Lasting {
     push: bool,
 }
 
-/// Two files of which the second can be taken over by a node that was started with the first.
+/// Two files. A node that was started with the first can reload the second.
 pub(super) fn pair(random: &mut StdRng, around: &Surroundings<'_>) -> (String, String) {
     let lasting = Lasting { offload: random.random_bool(0.5), push: random.random_bool(0.8) };
     let (was_closed, is_closed) = (random.random_bool(0.5), random.random_bool(0.5));

@@ -65,7 +65,8 @@ pub(super) fn introduced(card: &Value, agent_id: &AgentId) -> Option<Jwk> {
     (jwk.public_key().ok()?.agent_id().as_ref() == Some(agent_id)).then_some(jwk)
 }
 
-/// The keys from where the card's signatures say they are, as far as that may be believed; and why there are none.
+/// The keys from the URLs in the card's signatures, where the rules trust that URL. If it finds no key, it
+/// says why.
 pub(super) async fn published(text: &str, origin: &CardSource<'_>, rules: &VerifyRules) -> (Vec<Jwks>, Option<String>) {
     let none = |reason: &str| (Vec::new(), Some(reason.to_owned()));
     let read = |text: &[u8]| serde_json::from_slice::<Jwks>(text).map_err(|fault| format!("not a list of keys: {fault}"));

@@ -13,7 +13,7 @@ pub(super) enum State {
     Valid,
     Unsigned,
     Invalid,
-    /// It is signed, and nobody knows the key.
+    /// The card is signed by an unknown key.
     NoKey,
     /// It came in a form that its signature does not cover.
     Unchecked,
@@ -44,7 +44,7 @@ pub(super) struct Signature {
     pub(super) state: State,
     by: Vec<Signer>,
     pub(super) reason: Option<String>,
-    /// Members that no signature covers: anybody could have put them there.
+    /// Members that no signature covers. Any server on the way could have added them.
     uncovered: Vec<String>,
 }
 

@@ -15,11 +15,11 @@ use super::line::{DemoCall, DemoClient};
 /// Long enough to be seen.
 const WORK: Duration = Duration::from_millis(250);
 
-/// What an agent is asked to do.
+/// The work that a message gives an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub(super) enum Order {
-    /// Work, and ask the next agent for the same. Nobody is told to stop.
+    /// Work, and send the same work to the next agent. It has no end condition.
     HandOn { forgetful: Vec<String> },
     /// Ask the others so often, all at once.
     FanOut { calls: usize },
@@ -134,7 +134,7 @@ impl DemoAgent {
     }
 }
 
-/// Keeps what an agent reports readable to whoever reads the task.
+/// Keeps the debug output of an agent short.
 impl std::fmt::Debug for DemoAgent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DemoAgent").field("role", &self.role).finish_non_exhaustive()

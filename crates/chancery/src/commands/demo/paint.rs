@@ -17,7 +17,7 @@ pub(super) enum Tone {
 pub(super) struct Paint(bool);
 
 impl Paint {
-    /// Only for a terminal, and only if nobody said otherwise (<https://no-color.org>).
+    /// Colours for a terminal, unless the environment turns them off (<https://no-color.org>).
     pub(super) fn for_stdout() -> Self {
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self(is_live() && !unwanted)

@@ -64,7 +64,8 @@ fn text(fact: &Fact) -> String {
 }
 
 impl RecordsView {
-    /// Everything in the tree of that trace, and in trees that were begun because somebody did not say that they belong there.
+    /// Everything in the tree of that trace, and in trees that began because an agent did not pass its
+    /// lineage on.
     pub(super) async fn take(plane: &Chancery, trace: TraceId, before: &BTreeSet<String>) -> Result<Self, Error> {
         // Refusals first: the task a refused call came from was there before it.
         let decided = plane.decisions(MOST).await?;

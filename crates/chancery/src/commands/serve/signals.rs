@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::Failure;
 
-/// Reads config and certificate anew at every SIGHUP, as those who renew certificates expect, and writes down which certificate
-/// it is now.
+/// Reloads config and certificate at every SIGHUP, which certificate tools send after a renewal. It writes
+/// the current certificate to the data folder.
 pub(super) fn reload_on_hang_up(
     node: &Arc<Node>,
     announced: Option<Weak<Announced>>,

@@ -21,7 +21,7 @@ pub(super) fn all(answer: &Value) -> String {
 }
 
 struct Tree<'a> {
-    /// Those whose parent is not kept: the root, and what is left of a tree that is partly forgotten.
+    /// The tasks without a stored parent: the root, and the remains of a tree that retention deleted in part.
     tops: Vec<&'a Value>,
     below: HashMap<&'a str, Vec<&'a Value>>,
     now: Option<Timestamp>,

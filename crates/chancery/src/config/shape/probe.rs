@@ -101,7 +101,7 @@ struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// Ends here, at what is asked for.
+    /// Ends the probe with the type that the reader wants.
     fn found<T>(self, asked: ProbedType) -> Result<T, ProbeStop> {
         if self.steps.is_empty() {
             self.asked.set(Some(asked));
