@@ -51,8 +51,63 @@ async fn two_places_for_tasks_are_refused_in_every_order() {
             assert!(said.contains(fault), "{said}");
         }
     }
-    assert!(contradiction(with_agents(&["a"]).store(store()).store(store()).build().await).contains("twice"));
     assert!(!here.exists() && !there.exists(), "nothing was made");
+}
+
+#[tokio::test]
+async fn a_method_with_one_value_is_refused_the_second_time() {
+    let home = tempfile::tempdir().unwrap();
+    let store = || Arc::new(MemoryStore::new());
+    let clock = || Arc::new(ManualClock::at(chancery_protocol::Timestamp::from_micros(1)));
+    let card = || new_card("B", "b");
+    let repeated = [
+        ("store", with_agents(&["a"]).store(store()).store(store())),
+        ("sqlite", with_agents(&["a"]).sqlite(home.path()).sqlite(home.path())),
+        ("data", with_agents(&["a"]).data(home.path()).memory().data(home.path())),
+        ("clock", with_agents(&["a"]).clock(clock()).clock(clock())),
+        ("with_a2a_exposure", with_agents(&["a"]).with_a2a_exposure("a", true).with_a2a_exposure("a", false)),
+        ("extended_card", with_agents(&["a"]).extended_card("a", card()).extended_card("a", card())),
+        ("with_local", with_agents(&["a"]).with_local("a", Echo::default()).with_local("a", Echo::default())),
+    ];
+    for (expected, builder) in repeated {
+        let built = builder.build().await;
+        assert!(matches!(built, Err(BuildError::Repeated(method)) if method == expected), "{expected}: {built:?}");
+    }
+    let each = Node::builder().with_a2a_exposure("b", true).with_a2a_exposure("a", true);
+    each.agent("a", card(), Echo::default()).agent("b", card(), Echo::default()).build().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_card_that_promises_what_the_node_does_not_keep_is_refused() {
+    let hash = "sha256:".to_owned() + &"0".repeat(64);
+    let closed = || Config::parse(&format!("[callers.ada]\nkey_hash = '{hash}'\n")).unwrap_or_else(|faults| panic!("{faults:?}"));
+    let mut promising = new_card("A", "a");
+    promising.capabilities.extended_agent_card = Some(true);
+    let built = Node::builder().agent("a", promising.clone(), Echo::default()).config(closed()).build().await;
+    assert!(matches!(built, Err(BuildError::NoExtendedCard(name)) if name == "a"));
+    let given = Node::builder().agent("a", promising, Echo::default()).extended_card("a", new_card("A", "more"));
+    given.config(closed()).build().await.unwrap();
+
+    type Set = fn(&mut AgentCard, Option<bool>);
+    let members: [(&str, Set); 2] = [
+        ("streaming", |card, value| card.capabilities.streaming = value),
+        ("pushNotifications", |card, value| card.capabilities.push_notifications = value),
+    ];
+    for (member, set) in members {
+        for (plain, extended, agree) in
+            [(Some(true), Some(false), false), (None, Some(false), false), (Some(false), None, true), (None, Some(true), true)]
+        {
+            let (mut card, mut more) = (new_card("A", "a"), new_card("A", "more"));
+            set(&mut card, plain);
+            set(&mut more, extended);
+            let built = Node::builder().agent("a", card, Echo::default()).extended_card("a", more).config(closed()).build().await;
+            match built {
+                Ok(_) => assert!(agree, "{member}: {plain:?} and {extended:?}"),
+                Err(BuildError::CardsDiffer { capability, .. }) => assert!(!agree && capability == member),
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
 }
 
 #[tokio::test]
