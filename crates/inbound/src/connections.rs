@@ -30,7 +30,7 @@ impl Connections {
         let mut open = self.lock();
         let all: usize = open.values().sum();
         let of_peer = open.get(&peer).copied().unwrap_or(0);
-        if all >= limits.connections || of_peer >= limits.connections_per_address {
+        if all >= limits.connections || of_peer >= most_of(peer, limits) {
             return None;
         }
         open.insert(peer, of_peer + 1);
@@ -42,12 +42,18 @@ impl Connections {
     pub(crate) fn have_room(&self, peer: CountedPeer, limits: &InboundLimits, as_other: bool) -> bool {
         let open = self.lock();
         let all: usize = open.values().sum();
-        all < limits.connections && (as_other || open.get(&peer).copied().unwrap_or(0) < limits.connections_per_address)
+        all < limits.connections && (as_other || open.get(&peer).copied().unwrap_or(0) < most_of(peer, limits))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<CountedPeer, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The most connections of a peer. A proxy has the connections of many clients.
+fn most_of(peer: CountedPeer, limits: &InboundLimits) -> usize {
+    let (CountedPeer::Address(address) | CountedPeer::Certificate(address, _)) = peer;
+    if limits.trusted_proxies.contain(address) { limits.connections } else { limits.connections_per_address }
 }
 
 impl Drop for ConnectionPermit {

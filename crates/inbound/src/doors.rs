@@ -149,6 +149,9 @@ impl Doors {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
     {
         let is_grpc = request.headers().get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
+        let client = self.settings().limits.trusted_proxies.client(origin.address, request.headers());
+        let forwarded = client.map(|client| ConnectionOrigin { address: Some(client), ..origin.clone() });
+        let origin = forwarded.as_ref().unwrap_or(origin);
         let answer = self.handle_at_door(request, origin, is_grpc).await;
         if is_grpc { answer } else { response::unsniffed(answer) }
     }

@@ -47,7 +47,7 @@ impl Handshakes {
     pub(crate) fn begin(self: &Arc<Self>, address: IpAddr, limits: &InboundLimits) -> HandshakePermit {
         let mut underway = self.lock();
         let of_address = underway.by_address.get(&address).map_or(0, VecDeque::len);
-        if of_address >= limits.tls_handshakes_per_address.max(1) {
+        if of_address >= limits.tls_handshakes_per_address.max(1) && !limits.trusted_proxies.contain(address) {
             underway.evict(address);
         } else if underway.total >= limits.tls_handshakes.max(1)
             && let Some(crowded) = underway.by_address.iter().max_by_key(|(_, list)| list.len()).map(|(address, _)| *address)

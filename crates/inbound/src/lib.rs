@@ -46,6 +46,7 @@ mod stalled_streams;
 mod swp;
 mod swp_settings;
 mod tls;
+mod trusted_proxies;
 mod unwritten;
 mod watched_io;
 
@@ -54,6 +55,7 @@ pub use chancery_wire::JsonLimits;
 pub use doors::{DoorSettings, Doors};
 pub use doors_handle::DoorsHandle;
 pub use limits::InboundLimits;
+pub use trusted_proxies::{ProxyNet, TrustedProxies};
 pub use listen::serve;
 pub use origin::ConnectionOrigin;
 pub use response::DoorBody;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::trusted_proxies::TrustedProxies;
+
 /// Part of the `[limits]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -28,6 +30,9 @@ pub struct InboundLimits {
     pub connections: usize,
     /// Connections of one address without a client certificate, and with each certificate.
     pub connections_per_address: usize,
+    /// Proxies whose `X-Forwarded-For` says which address a call is from. Their own connections and handshakes have no
+    /// limit per address.
+    pub trusted_proxies: TrustedProxies,
     /// Calls in flight on one HTTP/2 connection.
     pub http2_streams: u32,
     /// Calls a second, on average, from one caller; 0 for no limit.
@@ -64,6 +69,7 @@ impl Default for InboundLimits {
             write_stall_ms: 30_000,
             connections: 20_000,
             connections_per_address: 256,
+            trusted_proxies: TrustedProxies::default(),
             http2_streams: 128,
             calls_per_second_per_caller: 1_000,
             calls_burst_per_caller: 2_000,

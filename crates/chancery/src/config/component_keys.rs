@@ -59,6 +59,7 @@ declare_section!(InboundLimits {
     write_stall_ms: NewConnections,
     connections: NewConnections,
     connections_per_address: NewConnections,
+    trusted_proxies: Live,
     http2_streams: NewConnections,
     calls_per_second_per_caller: Live,
     calls_burst_per_caller: Live,

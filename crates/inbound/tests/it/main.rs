@@ -10,4 +10,5 @@ mod connections;
 mod heads;
 mod hosts;
 mod origins;
+mod proxies;
 mod rates;

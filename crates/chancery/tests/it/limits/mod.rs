@@ -49,6 +49,7 @@ const EDGES: &[(&str, &str)] = &[
     ("write_stall_ms", "a_peer_that_takes_nothing_loses_its_connection"),
     ("connections", "connections_are_held_at_their_number"),
     ("connections_per_address", "connections_of_one_address_are_held_at_their_number"),
+    ("trusted_proxies", "a_trusted_proxy_names_the_address_in_limits_and_logs"),
     ("http2_streams", "calls_in_flight_on_one_connection_are_held_at_their_number"),
     ("calls_per_second_per_caller", "a_caller_over_its_rate_is_told_to_wait_on_every_transport"),
     ("calls_burst_per_caller", "a_caller_over_its_rate_is_told_to_wait_on_every_transport"),

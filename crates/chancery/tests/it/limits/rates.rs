@@ -59,6 +59,22 @@ async fn an_address_over_its_rate_is_told_to_wait_on_every_transport() {
 }
 
 #[tokio::test]
+async fn a_trusted_proxy_names_the_address_in_limits_and_logs() {
+    let rates = "calls_per_second_per_address = 1\ncalls_burst_per_address = 3\ntrusted_proxies = ['127.0.0.0/8']";
+    let server = limited(rates);
+    let client = reqwest::Client::new();
+    let call = async |forwarded_for: &str| {
+        let request = client.get(format!("{}/tasks/none", server.url())).header("A2A-Version", "1.0");
+        request.header("X-Forwarded-For", forwarded_for).send().await.unwrap()
+    };
+    until_told_to_wait(async || call("192.0.2.1").await).await;
+    assert_eq!(call("192.0.2.2, 127.0.0.9").await.status(), 404, "another client behind two proxies");
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains("over the rate limit")).expect("a line about the limit");
+    assert!(line.contains("192.0.2.1") && !line.contains("127.0.0.1"), "{line}");
+}
+
+#[tokio::test]
 async fn the_first_call_over_a_rate_is_logged_with_its_setting_and_the_next_ones_are_not() {
     let server = limited("calls_per_second_per_address = 1\ncalls_burst_per_address = 3");
     let client = reqwest::Client::new();
