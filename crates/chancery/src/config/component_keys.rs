@@ -212,7 +212,14 @@ declare_section!(PolicyConfig { default: Live, caller: Live, skill: Live, rules:
 
 declare_section!(RecursionPolicy { max_call_depth: Live, deny_revisit: Live, revisit_allowlist: Live });
 
-declare_section!(LineageConfig { unattributed: Live, traces: Live, claims: Live, linger_s: Live, max_bytes: Live });
+declare_section!(LineageConfig {
+    unattributed: Live,
+    traces: Live,
+    claims: Live,
+    linger_s: Live,
+    max_ended: Live,
+    max_bytes: Live,
+});
 
 declare_section!(MemoryConfig {
     tier: Restart,
