@@ -20,6 +20,7 @@ impl ChanceryInner {
     /// Answers what the turns had been given that were running when the last run ended.
     pub(crate) async fn restore(self: &Arc<Self>) -> Result<HashMap<TaskId, Box<Allotment>>, Error> {
         let now = self.clock.now();
+        self.key_quota.restore(&self.store.kept_keys().await.map_err(internal)?);
         let frozen = self.store.freezes().await.map_err(internal)?;
         let frozen = frozen.into_iter().map(|freeze| (freeze.scope.clone(), freeze));
         self.govern.freezes.change().await.apply(|list| list.extend(frozen)).await;

@@ -80,6 +80,7 @@ declare_section!(RetentionConfig {
     max_bytes: Live,
     max_decisions: Live,
     max_keys: Live,
+    max_keys_per_caller: Live,
     max_cost_age_hours: Live,
     sweep_every_seconds: Live,
 });
