@@ -304,12 +304,13 @@ impl ChanceryInner {
             return (chain, own, (asked != Caps::NONE).then_some(asked));
         };
         // One of several parents bounds by what the poorest has left.
-        let bound = match lineage.attribution {
-            Attribution::Ambiguous | Attribution::Claimed => {
-                Caps { usd: lineage.remaining.usd, tokens: lineage.remaining.tokens, tasks: None }
-            }
-            _ => Caps::NONE,
+        let is_bound = match lineage.attribution {
+            Attribution::Ambiguous | Attribution::Claimed => true,
+            Attribution::Late => lineage.candidates.len() > 1,
+            _ => false,
         };
+        let left = Caps { usd: lineage.remaining.usd, tokens: lineage.remaining.tokens, tasks: None };
+        let bound = if is_bound { left } else { Caps::NONE };
         let allowance = asked.narrowed(bound);
         if allowance == Caps::NONE {
             return (parent.accounts.clone(), None, None);

@@ -26,6 +26,7 @@ mod governed;
 mod governed_call;
 mod grant;
 mod ids;
+mod key_quota;
 mod late_reply;
 mod limits;
 mod list;
@@ -85,13 +86,14 @@ pub use governed::{
     BudgetScopes, Decision, Fact, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, LineageRecord, PastSpend, Rule,
     Spend, TreeCost, Verdict,
 };
+pub use key_quota::{EXPIRY_STEP, Idempotency, KeptKeys, Keyed};
 pub use late_reply::LateReply;
 pub use limits::TaskLimits;
 pub use list::{PageEnd, PageReader};
 pub use listing::{ListCursor, ListFilter, TaskListing};
 pub use ports::{
-    Append, Appended, Clock, Creation, ExpiryPlan, ForeignToken, Hop, HopTokenService, Idempotency, Keyed, Link, LogEntry, Names,
-    NonceVerdict, Progress, Seal, SpentNonce, Store, Stored, SweepPlan, TaskRecord, fitting,
+    Append, Appended, Clock, Creation, ExpiryPlan, ForeignToken, Hop, HopTokenService, Link, LogEntry, Names, NonceVerdict,
+    Progress, Seal, SpentNonce, Store, Stored, SweepPlan, TaskRecord, fitting,
 };
 pub use publish::{NextEvents, Subscription};
 pub use recall::{Collection, MEMORY_EXTENSION, MemoryRecall, Nearest, RecallRequest, SharedMemory, WrittenGeneration};

@@ -1,10 +1,12 @@
 //! Which tasks a list has, and where a page of it begins.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, TaskState, Timestamp};
 
-use crate::ports::Stored;
+use crate::ports::{Store, Stored};
+use crate::store_error::StoreError;
 
 /// Newest status first, ties by id descending. Logs that hold only a message are never listed.
 #[derive(Clone, Debug, Default)]
@@ -35,4 +37,20 @@ pub struct TaskListing {
     pub tasks: Vec<Stored>,
     /// All that match the filter, wherever the page starts.
     pub total: u64,
+}
+
+/// The owners of a name, from the tasks of all of them: for stores without a quicker way.
+pub(crate) async fn owners_among_listed<S: Store + ?Sized>(store: &S, name: &str) -> Result<Vec<Caller>, StoreError> {
+    const PAGE: usize = 1_000;
+    let filter = ListFilter { caller: Some(name.into()), ..ListFilter::default() };
+    let (mut owners, mut after): (BTreeSet<Arc<str>>, Option<ListCursor>) = Default::default();
+    loop {
+        let page = store.list(&filter, after.as_ref(), PAGE).await?.tasks;
+        owners.extend(page.iter().map(|stored| Arc::clone(&stored.task.owner.tenant)));
+        match page.last().filter(|_| page.len() == PAGE) {
+            Some(last) => after = Some(ListCursor { status_at: last.progress.status_at, id: last.task.id.clone() }),
+            None => break,
+        }
+    }
+    Ok(owners.into_iter().map(|tenant| Caller { tenant, name: name.into() }).collect())
 }

@@ -12,7 +12,8 @@ use chancery_rules::task_state;
 
 use crate::evidence::{Record, RecordNote};
 use crate::governed::{Decision, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, PastSpend, Spend, TreeCost};
-use crate::listing::{ListCursor, ListFilter, TaskListing};
+use crate::key_quota::{Idempotency, KeptKeys, Keyed};
+use crate::listing::{ListCursor, ListFilter, TaskListing, owners_among_listed};
 use crate::push::NewRegistration;
 use crate::snapshots::TaskSnapshot;
 use crate::store_error::StoreError;
@@ -154,21 +155,6 @@ pub struct Creation {
     pub idempotency: Option<Idempotency>,
 }
 
-#[derive(Clone, Debug)]
-pub struct Idempotency {
-    pub key: Arc<str>,
-    /// Digest of what was asked; the same key with another digest is refused.
-    pub fingerprint: [u8; 32],
-    pub expires_at: Timestamp,
-}
-
-/// What an idempotency key was used for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keyed {
-    pub task: TaskId,
-    pub fingerprint: [u8; 32],
-}
-
 #[derive(Clone, Debug, PartialEq)]
 pub enum Appended {
     Recorded,
@@ -231,8 +217,6 @@ pub struct SweepPlan {
 pub struct ExpiryPlan {
     /// Idempotency keys and nonces that have expired by now go.
     pub now: Timestamp,
-    /// Of the idempotency keys that are left only this many stay, those that expire last.
-    pub keep_keys: Option<u64>,
     /// At most this many of a kind go at once, so that writers are never held up for long.
     pub at_most: u64,
 }
@@ -285,8 +269,18 @@ pub trait Store: Send + Sync + Debug {
     /// own time.
     async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError>;
 
+    /// How many idempotency keys each caller has. A store that others write to too may leave this out.
+    async fn kept_keys(&self) -> Result<Vec<KeptKeys>, StoreError> {
+        Ok(Vec::new())
+    }
+
     /// A task of any owner: for the operator only.
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError>;
+
+    /// The owners of tasks that have this name, of any tenant: for the operator only.
+    async fn owners_named(&self, name: &str) -> Result<Vec<Caller>, StoreError> {
+        owners_among_listed(self, name).await
+    }
 
     /// With whom a task goes on.
     async fn link(&self, task: &TaskId) -> Result<Option<Link>, StoreError>;

@@ -20,6 +20,7 @@ impl ChanceryInner {
     /// Answers what the turns had been given that were running when the last run ended.
     pub(crate) async fn restore(self: &Arc<Self>) -> Result<HashMap<TaskId, Box<Allotment>>, Error> {
         let now = self.clock.now();
+        self.key_quota.restore(&self.store.kept_keys().await.map_err(internal)?);
         let frozen = self.store.freezes().await.map_err(internal)?;
         let frozen = frozen.into_iter().map(|freeze| (freeze.scope.clone(), freeze));
         self.govern.freezes.change().await.apply(|list| list.extend(frozen)).await;
@@ -38,7 +39,7 @@ impl ChanceryInner {
         let mut allotments = HashMap::new();
         let mut lenders = Vec::new();
         for row in &ledger.tasks {
-            let node = open.contains(&row.governed.kinship.root).then(|| self.restore_node(&rules, row, &mut nodes, now));
+            let node = open.contains(&row.governed.kinship.root).then(|| self.restore_node(&rules, row, &mut nodes));
             self.restore_settled(&rules, row, node.as_ref());
             match row.governed.spend.estimated_by {
                 EstimateSource::Remainder => lenders.push((row, node)),
@@ -83,13 +84,7 @@ impl ChanceryInner {
         }
     }
 
-    fn restore_node(
-        &self,
-        rules: &Rulebook,
-        row: &LedgerRow,
-        nodes: &mut HashMap<TaskId, Arc<TreeNode>>,
-        now: Timestamp,
-    ) -> Arc<TreeNode> {
+    fn restore_node(&self, rules: &Rulebook, row: &LedgerRow, nodes: &mut HashMap<TaskId, Arc<TreeNode>>) -> Arc<TreeNode> {
         let kinship = &row.governed.kinship;
         let parent = kinship.parent.as_ref().and_then(|parent| nodes.get(parent)).cloned();
         let allowance = kinship.allowance.unwrap_or_default();
@@ -111,11 +106,15 @@ impl ChanceryInner {
         let elsewhere = self.agents.load().get(&row.agent).is_some_and(|agent| agent.runner.keeps_links());
         let node = TreeNode::new(&self.govern.trees, record, Arc::clone(kinship), parent, chain, own, elsewhere);
         node.add_cost(row.governed.spend.settled.saturating_add(row.governed.spend.overrun));
+        if elsewhere {
+            // Its agent may still call under the span id that it received before the restart.
+            node.set_span(self.marks.span(&row.task));
+        }
         match row.state.is_terminal() {
             true => {
-                node.end(row.state, row.status_at);
+                node.end(row.state);
                 if elsewhere {
-                    self.govern.trees.remember(&node, row.status_at, now);
+                    self.govern.trees.remember(&node, self.govern.of_stored(row.status_at));
                 }
             }
             false => drop(self.govern.trees.add(&node)),

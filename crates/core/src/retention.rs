@@ -24,8 +24,10 @@ pub struct RetentionConfig {
     pub max_bytes: u64,
     /// Of the decisions about calls that were refused or went on with a task, at most this many stay, the newest.
     pub max_decisions: u64,
-    /// Of the idempotency keys at most this many stay, those that expire last. 0 keeps all until they expire.
+    /// The most idempotency keys that have not expired. Above it, callers with an equal share or more get no new ones. 0: no limit.
     pub max_keys: u64,
+    /// The same for each caller.
+    pub max_keys_per_caller: u64,
     /// The costs of ended turns are kept for this many hours, also when their tasks are deleted; longer where
     /// a budget counts them. 0 keeps them permanently.
     pub max_cost_age_hours: u64,
@@ -41,6 +43,7 @@ impl Default for RetentionConfig {
             max_bytes: 256 * 1024 * 1024,
             max_decisions: 100_000,
             max_keys: 10_000_000,
+            max_keys_per_caller: 5_000_000,
             max_cost_age_hours: 35 * 24,
             sweep_every_seconds: 60,
         }
@@ -129,11 +132,6 @@ impl Retention {
         let since = now.micros().saturating_sub(age);
         (hours > 0 && since > 0).then(|| Timestamp::from_micros(since))
     }
-
-    fn expiry(&self, now: Timestamp) -> ExpiryPlan {
-        let max_keys = self.config.load().max_keys;
-        ExpiryPlan { now, keep_keys: (max_keys > 0).then_some(max_keys), at_most: SWEEP_STEP }
-    }
 }
 
 /// How many more than `most` may gather before a sweep is due.
@@ -171,7 +169,8 @@ impl Chancery {
         let inner = &self.0;
         let now = inner.clock.now();
         let swept = inner.store.sweep(inner.retention.plan(now, inner.govern.longest_window())).await?;
-        let more = inner.store.expire(inner.retention.expiry(now)).await?;
+        inner.key_quota.sweep(now);
+        let more = inner.store.expire(ExpiryPlan { now, at_most: SWEEP_STEP }).await?;
         Ok((swept, more))
     }
 

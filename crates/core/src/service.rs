@@ -18,6 +18,7 @@ use crate::artifacts::PartStore;
 use crate::govern::marks::TraceMarks;
 use crate::govern::{Governance, Rulebook};
 use crate::grant::granted;
+use crate::key_quota::KeyQuota;
 use crate::late_reply::LateReply;
 use crate::limits::TaskLimits;
 use crate::list::PageReader;
@@ -101,6 +102,7 @@ pub(crate) struct ChanceryInner {
     pub(crate) hops: Option<Arc<dyn HopTokenService>>,
     pub(crate) push: Option<PushService>,
     pub(crate) retention: Retention,
+    pub(crate) key_quota: Arc<KeyQuota>,
     pub(crate) memory: OnceLock<Arc<dyn SharedMemory>>,
     pub(crate) identities: OnceLock<Arc<dyn AgentIdentities>>,
     pub(crate) part_store: Arc<OnceLock<Arc<dyn PartStore>>>,
@@ -141,6 +143,7 @@ impl Chancery {
             hops: parts.hops,
             push: parts.push.map(PushService::new),
             retention: Retention::new(parts.retention),
+            key_quota: Arc::default(),
             memory: OnceLock::new(),
             identities: OnceLock::new(),
             part_store: Arc::default(),

@@ -16,6 +16,7 @@ use crate::dispatch::Dispatched;
 use crate::find::internal;
 use crate::govern::node::TreeNode;
 use crate::ids::fresh_id;
+use crate::key_quota::KeyPermit;
 use crate::live::{Admission, LiveTask, QueuedTurn, TurnOrigin};
 use crate::route::check_media_types;
 use crate::service::ChanceryInner;
@@ -41,6 +42,7 @@ pub(crate) struct Taken {
 struct NewTask {
     id: TaskId,
     idempotency: Option<Idempotency>,
+    key_permit: Option<KeyPermit>,
     reply_mode: ReplyMode,
 }
 
@@ -109,10 +111,15 @@ impl ChanceryInner {
         {
             return Ok(taken);
         }
+        let retention = self.retention.config.load();
+        let key_permit =
+            idempotency.as_ref().map(|key| self.key_quota.take(&context.caller, key, now, &retention)).transpose()?;
         let id = TaskId::new(fresh_id());
         let dispatched = self.dispatch(context, agent, &send, &id, turn_origin).await?;
         let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
-        let making = async move { inner.make(&context, &agent, send, NewTask { id, idempotency, reply_mode }, dispatched).await };
+        let making = async move {
+            inner.make(&context, &agent, send, NewTask { id, idempotency, key_permit, reply_mode }, dispatched).await
+        };
         CarryOn::new(making, &self.background).await
     }
 
@@ -124,7 +131,7 @@ impl ChanceryInner {
         new: NewTask,
         mut dispatched: Box<Dispatched>,
     ) -> Result<Taken, Error> {
-        let NewTask { id, idempotency, reply_mode } = new;
+        let NewTask { id, idempotency, key_permit, reply_mode } = new;
         let now = self.clock.now();
         let turn_origin = if send.message.context_id.is_some() { TurnOrigin::OpensTask } else { TurnOrigin::OpensAll };
         let register = match &send.configuration.task_push_notification_config {
@@ -205,6 +212,9 @@ impl ChanceryInner {
                     None => Box::pin(self.attach_to(context, &task)).await,
                 };
             }
+        }
+        if let Some(permit) = key_permit {
+            permit.keep();
         }
         let brought = dispatched.brought();
         let (node, selected, allotment) = dispatched.begin(self, &record, agent, context);

@@ -82,7 +82,7 @@ impl ChanceryInner {
         let open = agent.map(|agent| self.open_tasks_of(agent, context, &mut seen)).unwrap_or_default();
         let (mark, tree) = if brings_trace { self.marked(call, state.as_deref(), &mut seen) } else { Default::default() };
         let claimed_trace = claimed.and_then(|claimed| claimed.trace_id);
-        let claimed_tree = claimed_trace.map(|trace| self.tree_of(trace, call, &mut seen)).unwrap_or_default();
+        let claimed_tree = claimed_trace.map(|trace| self.tree_of(trace, call, OwnTasks::Never, &mut seen)).unwrap_or_default();
         let named: Vec<OpenTask> = named.into_iter().map(|node| seen.note(self.open_task(&node), node)).collect();
         let agent_ids = claimed.map(|_| self.agent_ids()).unwrap_or_default();
         let ended = agent.filter(|_| open.is_empty()).and_then(|agent| self.last_ended(agent, context, &mut seen));
@@ -138,7 +138,7 @@ impl ChanceryInner {
             return (TraceMark::Nothing, Vec::new());
         }
         let node = match &member {
-            MemberMark::Task(task) => trees.get(task).or_else(|| trees.ended(task, self.clock.now())),
+            MemberMark::Task(task) => trees.get(task).or_else(|| trees.ended(task)),
             _ => context.span.and_then(|span| trees.by_span(span)),
         };
         let mark = node.filter(may).map_or(TraceMark::Nothing, |node| {
@@ -147,7 +147,11 @@ impl ChanceryInner {
             if is_open { TraceMark::Open(task) } else { TraceMark::Ended(task) }
         });
         let tree = match (&mark, context.span) {
-            (TraceMark::Nothing, Some(_)) => self.tree_of(context.trace, call, seen),
+            (TraceMark::Nothing, Some(_)) => {
+                // The handle of a task that ended long ago is of none of the open ones.
+                let own = if matches!(member, MemberMark::Task(_)) { OwnTasks::Never } else { OwnTasks::IfAlone };
+                self.tree_of(context.trace, call, own, seen)
+            }
             _ => Vec::new(),
         };
         (mark, tree)
@@ -161,9 +165,13 @@ impl ChanceryInner {
 
     /// The open tasks of a tree that a call may come from, by the trace that this node made for it. Where callers prove who they are
     /// a tree counts only for the one who began it.
-    fn tree_of(&self, trace: TraceId, call: &GovernedCall<'_>, seen: &mut TaskNodes) -> Vec<OpenTask> {
+    fn tree_of(&self, trace: TraceId, call: &GovernedCall<'_>, own: OwnTasks, seen: &mut TaskNodes) -> Vec<OpenTask> {
+        let is_own = |node: &Arc<TreeNode>| node.record.agent == call.agent.name;
         let mut nodes = self.govern.trees.of_trace(trace);
-        nodes.retain(|node| node.record.agent != call.agent.name && may_name(node, call.context));
+        nodes.retain(|node| may_name(node, call.context));
+        if own == OwnTasks::Never || !nodes.iter().all(is_own) {
+            nodes.retain(|node| !is_own(node));
+        }
         nodes.into_iter().map(|node| seen.note(self.open_task(&node), node)).collect()
     }
 
@@ -184,8 +192,8 @@ impl ChanceryInner {
 
     /// The last task of an agent that has none open, if it ended a moment ago.
     fn last_ended(&self, agent: &AgentName, context: &CallContext, seen: &mut TaskNodes) -> Option<OpenTask> {
-        let fits = |node: &TreeNode| context.standing.proof == IdentityProof::None || is_of_tenant(node, context);
-        let node = self.govern.trees.last_ended(agent, self.clock.now(), fits)?;
+        let tenant = (context.standing.proof != IdentityProof::None).then_some(&*context.caller.tenant);
+        let node = self.govern.trees.last_ended(agent, tenant)?;
         Some(seen.note(self.open_task(&node), node))
     }
 
@@ -194,7 +202,7 @@ impl ChanceryInner {
         if self.govern.trees.warns_now(now) {
             tracing::warn!(
                 %agent,
-                "looks like a loop that cannot be placed: this agent and another start trees in turn, and all of them are open. \
+                "looks like a loop that cannot be placed: trees of this agent begin one after the other, and all of them are open. \
                  `chancery agents url {agent}` gives the agent its own address, which identifies its calls"
             );
         }
@@ -233,7 +241,7 @@ impl ChanceryInner {
     /// was cancelled.
     fn named_by_token(&self, named: &TokenTask, seen: &mut TaskNodes) -> PresentedToken {
         let trees = &self.govern.trees;
-        let ended = || trees.ended(&named.task, self.clock.now()).filter(|node| !node.is_canceled());
+        let ended = || trees.ended(&named.task).filter(|node| !node.is_canceled());
         let Some(node) = trees.get(&named.task).or_else(ended) else {
             return PresentedToken::Faulty(TokenCheck::ClosedParent);
         };
@@ -277,6 +285,14 @@ impl ChanceryInner {
             Some(_) => format!("caller:{name}").into(),
         }
     }
+}
+
+/// Whether a call in a tree may come from tasks of the agent that is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OwnTasks {
+    /// Only where no other agent works in the tree: the agent calls itself.
+    IfAlone,
+    Never,
 }
 
 /// The nodes of the tasks that were looked at for one call.

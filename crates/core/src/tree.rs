@@ -159,7 +159,7 @@ impl Chancery {
 
     /// Every budget that something is counted in, with where it stands.
     pub fn budgets(&self) -> Vec<(Account, AccountStanding)> {
-        self.0.govern.trees.sweep(self.0.clock.now());
+        self.0.govern.trees.sweep();
         let now = self.0.govern.now();
         let ledger = &self.0.govern.ledger;
         ledger.all().into_iter().map(|account| (account.clone(), ledger.standing(&account, now))).collect()

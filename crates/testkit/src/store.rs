@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
-    ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, Spend, SpentNonce, Store, StoreError, StoreTrouble,
-    Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost, spawn_watched,
+    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, KeptKeys, Keyed, LedgerRow, LedgerSnapshot, Link,
+    ListCursor, ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, Spend, SpentNonce, Store, StoreError,
+    StoreTrouble, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost, spawn_watched,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use futures::future::join_all;
@@ -199,6 +199,14 @@ impl Store for HookedStore {
 
     async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError> {
         self.one_read().keyed(owner, key, now).await
+    }
+
+    async fn kept_keys(&self) -> Result<Vec<KeptKeys>, StoreError> {
+        self.one_read().kept_keys().await
+    }
+
+    async fn owners_named(&self, name: &str) -> Result<Vec<Caller>, StoreError> {
+        self.one_read().owners_named(name).await
     }
 
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {

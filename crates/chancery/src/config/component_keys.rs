@@ -81,6 +81,7 @@ declare_section!(RetentionConfig {
     max_bytes: Live,
     max_decisions: Live,
     max_keys: Live,
+    max_keys_per_caller: Live,
     max_cost_age_hours: Live,
     sweep_every_seconds: Live,
 });
@@ -213,7 +214,14 @@ declare_section!(PolicyConfig { default: Live, caller: Live, skill: Live, rules:
 
 declare_section!(RecursionPolicy { max_call_depth: Live, deny_revisit: Live, revisit_allowlist: Live });
 
-declare_section!(LineageConfig { unattributed: Live, traces: Live, claims: Live, linger_s: Live, max_bytes: Live });
+declare_section!(LineageConfig {
+    unattributed: Live,
+    traces: Live,
+    claims: Live,
+    linger_s: Live,
+    max_ended: Live,
+    max_bytes: Live,
+});
 
 declare_section!(MemoryConfig {
     tier: Restart,

@@ -9,6 +9,7 @@ pub(crate) mod lineage_bytes;
 mod lingering;
 pub(crate) mod marks;
 pub(crate) mod node;
+mod open_roots;
 mod own_names;
 mod placements;
 pub(crate) mod prices;
@@ -105,15 +106,15 @@ pub(crate) struct Governance {
     pub(crate) queues: BudgetQueues,
     pub(crate) observed: LearntPrices,
     pub(crate) placements: Placements,
-    time: SteadyTime,
+    time: Arc<SteadyTime>,
 }
 
 impl Governance {
     pub(crate) fn new(rules: Rulebook, clock: Arc<dyn Clock>) -> Self {
         let ledger = Arc::new(BudgetLedger::new());
         ledger.set_unknown_share(rules.budget.unknown_share);
-        let trees = Trees::default();
-        trees.set_linger(rules.lineage.linger());
+        let time = Arc::new(SteadyTime::new(clock));
+        let trees = Trees::new(Arc::clone(&time), &rules.lineage);
         Self {
             rules: ArcSwap::from_pointee(InForce::from(rules)),
             ledger,
@@ -122,7 +123,7 @@ impl Governance {
             freezes: Freezes::default(),
             queues: BudgetQueues::default(),
             observed: LearntPrices::default(),
-            time: SteadyTime::new(clock),
+            time,
             placements: Placements::default(),
         }
     }
@@ -249,7 +250,7 @@ impl Governance {
                 None => self.ledger.forget(account.scope()),
             }
         }
-        self.trees.set_linger(rules.lineage.linger());
+        self.trees.set_rules(&rules.lineage);
         self.rules.store(Arc::new(rules.into()));
         self.queues.ring();
     }

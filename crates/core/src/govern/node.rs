@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use chancery_protocol::{TaskState, Timestamp};
+use chancery_protocol::TaskState;
 use chancery_rules::MicroUsd;
 use chancery_rules::budget::{Accounts, Amount};
 use chancery_rules::lineage::{AgentPath, Attribution, TaskContext, TokenClaims};
@@ -36,6 +36,8 @@ pub(crate) struct TreeNode {
     pub(super) span: OnceLock<u64>,
     /// Its position in the list of its agent's open tasks. Only for the holder of the lists' lock.
     pub(super) place: AtomicUsize,
+    /// Its number among the open trees of remote agents; 0 for none. Only for the holder of the lists' lock.
+    pub(super) root_number: AtomicU64,
     link: Mutex<Option<Link>>,
     /// The lineage that its agent received in the last call.
     sent: Mutex<Option<SentLineage>>,
@@ -77,6 +79,7 @@ impl TreeNode {
             canceled: AtomicBool::new(false),
             span: OnceLock::new(),
             place: AtomicUsize::new(0),
+            root_number: AtomicU64::new(0),
             link: Mutex::default(),
             sent: Mutex::default(),
             held: Mutex::default(),
@@ -91,14 +94,20 @@ impl TreeNode {
     }
 
     /// The task has ended: only an agent that calls on after its answer still calls for it.
-    pub(crate) fn end(&self, state: TaskState, at: Timestamp) {
+    pub(crate) fn end(&self, state: TaskState) {
         self.canceled.store(state == TaskState::Canceled, Ordering::Relaxed);
-        self.trees.close(self, Some(at));
+        self.trees.close(self, true);
+    }
+
+    /// The span id that the task went out with before this process began.
+    pub(crate) fn set_span(&self, span: u64) {
+        // Each task has one: nothing else is ever set.
+        let _ = self.span.set(span);
     }
 
     /// There was nothing to it after all.
     pub(crate) fn withdraw(&self) {
-        self.trees.close(self, None);
+        self.trees.close(self, false);
     }
 
     /// What a hop token of the task stands for.

@@ -1,27 +1,32 @@
 //! The tasks that have not ended, in the trees they belong to: on whose behalf an agent can be calling.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_protocol::{AgentName, TaskId, Timestamp, TraceId};
-use chancery_rules::lineage::Attribution;
+use chancery_rules::lineage::{Attribution, LineageConfig};
 use foldhash::fast::RandomState;
 
 use super::lingering::Lingering;
 use super::node::TreeNode;
+use super::open_roots::OpenRoots;
 use super::own_names::OwnNames;
+use super::steady::SteadyTime;
 
 /// The open tasks of a node. A clone is the same list.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Trees(Arc<Shared>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     index: Mutex<Index>,
+    /// By this a task ended a moment ago, also when the machine's clock is set meanwhile.
+    time: Arc<SteadyTime>,
     /// How long a task that has ended is remembered, in microseconds.
     linger: AtomicI64,
+    /// The most ended tasks that are remembered.
+    most_ended: AtomicUsize,
     /// When a loop was last warned of, in microseconds.
     warned: AtomicI64,
 }
@@ -38,14 +43,9 @@ struct Index {
     /// By what their agents call them.
     own_names: OwnNames,
     ended: Lingering,
-    /// The newest trees that began at remote agents, the oldest first.
-    roots: VecDeque<Weak<TreeNode>>,
+    roots: OpenRoots,
 }
 
-/// So many of them are looked at to find a loop.
-const RECENT_ROOTS: usize = 64;
-/// An agent that was called so often, with another in between, and has answered none of it, looks like one in a loop.
-const VISITS: usize = 3;
 const WARN_EVERY_MICROS: i64 = 60_000_000;
 
 impl Index {
@@ -61,28 +61,12 @@ impl Index {
         }
     }
 
-    /// Whether a tree that begins looks like one more round of a loop that nothing places.
-    fn begins(&mut self, node: &Arc<TreeNode>) -> bool {
-        if self.roots.len() == RECENT_ROOTS {
-            self.roots.pop_front();
-        }
-        self.roots.push_back(Arc::downgrade(node));
-        let (mut visits, mut another) = (0, true);
-        for root in self.roots.iter().filter_map(Weak::upgrade).filter(|root| root.is_open()) {
-            match root.record.agent == node.record.agent {
-                true if another => (visits, another) = (visits + 1, false),
-                true => {}
-                false => another = true,
-            }
-        }
-        visits >= VISITS
-    }
-
     fn unmark(&mut self, node: &TreeNode) {
         if let Some(span) = node.span.get() {
             self.by_span.remove(span);
         }
         self.own_names.remove(node);
+        self.roots.ends(node);
         if node.elsewhere
             && node.kinship.made
             && let Some(tree) = self.by_trace.get_mut(&node.kinship.trace)
@@ -96,17 +80,26 @@ impl Index {
 }
 
 impl Trees {
+    pub(super) fn new(time: Arc<SteadyTime>, config: &LineageConfig) -> Self {
+        let (index, linger, warned) = (Mutex::default(), AtomicI64::new(0), AtomicI64::new(0));
+        let trees = Self(Arc::new(Shared { index, time, linger, most_ended: AtomicUsize::new(0), warned }));
+        trees.set_rules(config);
+        trees
+    }
+
     fn lock(&self) -> MutexGuard<'_, Index> {
         self.0.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn set_linger(&self, linger: Duration) {
-        self.0.linger.store(i64::try_from(linger.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
+    pub(super) fn set_rules(&self, config: &LineageConfig) {
+        self.0.linger.store(i64::try_from(config.linger().as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
+        self.0.most_ended.store(config.max_ended, Ordering::Relaxed);
     }
 
     /// Tasks that ended before that are forgotten.
-    fn since(&self, now: Timestamp) -> Timestamp {
-        Timestamp::from_micros(now.micros().saturating_sub(self.0.linger.load(Ordering::Relaxed)).saturating_add(1))
+    fn since(&self) -> Timestamp {
+        let now = self.0.time.now().micros();
+        Timestamp::from_micros(now.saturating_sub(self.0.linger.load(Ordering::Relaxed)).saturating_add(1))
     }
 
     /// Answers whether it looks like part of a loop that nothing places.
@@ -118,7 +111,7 @@ impl Trees {
             node.place.store(tasks.len(), Ordering::Relaxed);
             tasks.push(Arc::clone(node));
             index.mark(node);
-            return node.elsewhere && node.kinship.attribution == Attribution::Root && index.begins(node);
+            return node.elsewhere && node.kinship.attribution == Attribution::Root && index.roots.begins(node);
         }
         false
     }
@@ -160,8 +153,11 @@ impl Trees {
         named
     }
 
+    /// The task that went out under a span id, if it is open or ended a moment ago.
     pub(crate) fn by_span(&self, span: u64) -> Option<Arc<TreeNode>> {
-        self.lock().by_span.get(&span).cloned()
+        let since = self.since();
+        let index = self.lock();
+        index.by_span.get(&span).cloned().or_else(|| index.ended.by_span(span, since))
     }
 
     /// The open tasks, at remote agents, of the tree with a trace that was made here.
@@ -170,20 +166,21 @@ impl Trees {
     }
 
     /// A task that ended a moment ago.
-    pub(crate) fn ended(&self, task: &TaskId, now: Timestamp) -> Option<Arc<TreeNode>> {
-        let since = self.since(now);
+    pub(crate) fn ended(&self, task: &TaskId) -> Option<Arc<TreeNode>> {
+        let since = self.since();
         self.lock().ended.get(task, since)
     }
 
-    /// The last task of an agent, if it ended a moment ago.
-    pub(crate) fn last_ended(&self, agent: &str, now: Timestamp, fits: impl Fn(&TreeNode) -> bool) -> Option<Arc<TreeNode>> {
-        let since = self.since(now);
-        self.lock().ended.last_of(agent, since, fits)
+    /// The last task of an agent, if it ended a moment ago; for one tenant, or for any.
+    pub(crate) fn last_ended(&self, agent: &str, tenant: Option<&str>) -> Option<Arc<TreeNode>> {
+        let since = self.since();
+        self.lock().ended.last_of(agent, tenant, since)
     }
 
     /// Forgets tasks that ended too long ago, with the budgets of their trees.
-    pub(crate) fn sweep(&self, now: Timestamp) {
-        let gone = self.lock().ended.sweep(self.since(now));
+    pub(crate) fn sweep(&self) {
+        let since = self.since();
+        let gone = self.lock().ended.sweep(since);
         drop(gone);
     }
 
@@ -206,12 +203,16 @@ impl Trees {
     /// A task whose end could not be recorded has not ended.
     pub(crate) fn reopen(&self, node: &Arc<TreeNode>) {
         node.open.store(true, Ordering::Release);
+        let gone = self.lock().ended.remove(&node.record.id);
+        drop(gone);
         self.add(node);
     }
 
     /// Takes a task off the list. One that ended is remembered for a while.
-    pub(super) fn close(&self, node: &TreeNode, ended: Option<Timestamp>) {
+    pub(super) fn close(&self, node: &TreeNode, ended: bool) {
         node.open.store(false, Ordering::Release);
+        let keeps = (ended && node.elsewhere).then(|| (self.0.time.now(), self.since()));
+        let at_most = self.0.most_ended.load(Ordering::Relaxed);
         let mut index = self.lock();
         let Some(closed) = index.by_task.remove(&node.record.id) else { return };
         index.unmark(node);
@@ -223,14 +224,15 @@ impl Trees {
             }
         }
         // Both are dropped without the lock: with a node may go the budgets of its tree.
-        let gone = ended.filter(|_| node.elsewhere).map(|at| index.ended.add(Arc::clone(&closed), at, self.since(at)));
+        let gone = keeps.map(|(at, since)| index.ended.add(Arc::clone(&closed), at, since, at_most));
         drop(index);
         drop((closed, gone));
     }
 
-    /// Remembers a task that had ended before this process began.
-    pub(crate) fn remember(&self, node: &Arc<TreeNode>, ended: Timestamp, now: Timestamp) {
-        let gone = self.lock().ended.add(Arc::clone(node), ended, self.since(now));
+    /// Remembers a task that had ended before this process began, at `ended` by the governance time.
+    pub(crate) fn remember(&self, node: &Arc<TreeNode>, ended: Timestamp) {
+        let (since, at_most) = (self.since(), self.0.most_ended.load(Ordering::Relaxed));
+        let gone = self.lock().ended.add(Arc::clone(node), ended, since, at_most);
         drop(gone);
     }
 }

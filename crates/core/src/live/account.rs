@@ -127,7 +127,7 @@ impl LiveTask {
             state.spend = state.spent.map(|spent| Spend { reserved: Amount::default(), ..spent });
         }
         if let Some(node) = self.node() {
-            node.end(state.head.state, at);
+            node.end(state.head.state);
         }
         match (closed, self.node()) {
             (Some((closed, true)), Some(node)) => {

@@ -58,18 +58,17 @@ fn verified(facts: &LineageFacts<'_>, claims: &TokenClaims, parent: &Parent) -> 
     if claims.audience != facts.caller {
         return Err(TokenCheck::Audience);
     }
-    let (parent, attribution) = match parent {
+    let (parent, is_open) = match parent {
         Parent::Unknown => return Err(TokenCheck::UnknownParent),
-        // An agent that works on something else has newer tokens. With one of an ended task it would choose its own place.
-        Parent::Ended(parent) if facts.open.is_empty() => (parent, Attribution::Late),
-        Parent::Closed | Parent::Ended(_) => return Err(TokenCheck::ClosedParent),
-        Parent::Open(parent) => (parent, Attribution::Verified),
+        Parent::Closed => return Err(TokenCheck::ClosedParent),
+        Parent::Ended(parent) => (parent, false),
+        Parent::Open(parent) => (parent, true),
     };
     let own = (&parent.id, &parent.root, parent.context.trace_id, parent.context.depth);
     if own != (&claims.parent_task, &claims.root_task, claims.trace_id, claims.depth) {
         return Err(TokenCheck::Parent);
     }
-    Ok(under(facts, attribution, parent))
+    Ok(if is_open { under(facts, Attribution::Verified, parent) } else { late(facts, parent) })
 }
 
 /// Whether the call has this node's mark of an open task of its caller. No other party can make one: it is
@@ -90,7 +89,8 @@ fn placed(facts: &LineageFacts<'_>) -> Lineage {
             let all: Vec<&OpenTask> = facts.open.iter().chain([task]).collect();
             return among(facts, all);
         }
-        TraceMark::Ended(task) if facts.open.is_empty() => return under(facts, Attribution::Late, task),
+        TraceMark::Ended(task) if facts.open.is_empty() || task.holder == facts.caller => return late(facts, task),
+        // An ended task of another agent says less than the open ones of this agent.
         TraceMark::Ended(_) | TraceMark::Nothing => {}
     }
     if !facts.open.is_empty() {
@@ -106,7 +106,7 @@ fn placed(facts: &LineageFacts<'_>) -> Lineage {
         return Lineage { attribution: Attribution::Claimed, ..in_tree(facts, facts.claimed_tree) };
     }
     match facts.ended {
-        Some(task) => under(facts, Attribution::Late, task),
+        Some(task) => late(facts, task),
         None => root(facts),
     }
 }
@@ -124,6 +124,21 @@ fn under(facts: &LineageFacts<'_>, attribution: Attribution, task: &OpenTask) ->
         remaining: task.remaining,
         candidates: vec![task.clone()],
     }
+}
+
+/// Under a task that ended a moment ago, and bound by all that the caller works on meanwhile: an agent gains no better place by
+/// keeping the token or the mark of an ended task.
+fn late(facts: &LineageFacts<'_>, task: &OpenTask) -> Lineage {
+    let mut lineage = under(facts, Attribution::Late, task);
+    let mut open: Vec<&OpenTask> = facts.open.iter().collect();
+    open.sort_by_cached_key(|task| strictness(task));
+    let Some(deepest) = open.first() else { return lineage };
+    let context = &mut lineage.context;
+    context.depth = context.depth.max(deepest.context.depth.saturating_add(1));
+    context.visited_agents = context.visited_agents.with_all_of(open.iter().map(|task| &task.context.visited_agents));
+    lineage.remaining = lineage.remaining.and(least_of(&open));
+    lineage.candidates.extend(open.into_iter().cloned());
+    lineage
 }
 
 /// Under one of several tasks of the caller, and bound by all of them.

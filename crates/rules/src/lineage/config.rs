@@ -10,6 +10,9 @@ pub const LINEAGE_BYTES: std::ops::RangeInclusive<usize> = 256..=16_384;
 /// The longest time a task that has ended may still place calls, in seconds.
 pub const LONGEST_LINGER_S: u64 = 3_600;
 
+/// The range of `max_ended`.
+pub const ENDED_TASKS: std::ops::RangeInclusive<usize> = 100..=1_000_000;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LineageConfig {
@@ -21,6 +24,9 @@ pub struct LineageConfig {
     /// How long a task that has ended still places the calls of its agent.
     #[serde(deserialize_with = "linger")]
     pub linger_s: u64,
+    /// The most ended tasks that the node remembers for that.
+    #[serde(deserialize_with = "max_ended")]
+    pub max_ended: usize,
     /// The most bytes that lineage adds to one call of a remote agent, headers and metadata together.
     #[serde(deserialize_with = "max_bytes")]
     pub max_bytes: usize,
@@ -28,7 +34,14 @@ pub struct LineageConfig {
 
 impl Default for LineageConfig {
     fn default() -> Self {
-        Self { unattributed: Unattributed::default(), traces: true, claims: true, linger_s: 60, max_bytes: 4_096 }
+        Self {
+            unattributed: Unattributed::default(),
+            traces: true,
+            claims: true,
+            linger_s: 60,
+            max_ended: 10_000,
+            max_bytes: 4_096,
+        }
     }
 }
 
@@ -44,6 +57,15 @@ fn linger<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
         return Err(serde::de::Error::custom(format_args!("must be from 0 to {LONGEST_LINGER_S}")));
     }
     Ok(seconds)
+}
+
+fn max_ended<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    let tasks = usize::deserialize(from)?;
+    if !ENDED_TASKS.contains(&tasks) {
+        let (least, most) = (ENDED_TASKS.start(), ENDED_TASKS.end());
+        return Err(serde::de::Error::custom(format_args!("must be from {least} to {most}")));
+    }
+    Ok(tasks)
 }
 
 fn max_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {

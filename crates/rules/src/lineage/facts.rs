@@ -26,8 +26,8 @@ pub struct LineageFacts<'a> {
     pub mark: TraceMark,
     /// Tasks that were dispatched to the caller here by its own tenant and have not ended.
     pub open: &'a [OpenTask],
-    /// Open tasks of the tree whose trace came with the call. Only for trees whose trace this node made, and without the tasks of
-    /// the agent that is called.
+    /// Open tasks of the tree whose trace came with the call. Only for trees whose trace this node made. The tasks of the agent that
+    /// is called are left out, unless there are no others.
     pub tree: &'a [OpenTask],
     /// Open tasks that the message names as their agent does, in a word that is no name of this node: only that agent knows it, and
     /// those it called in the same context.

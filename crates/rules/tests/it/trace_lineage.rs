@@ -282,7 +282,7 @@ fn a_mark_in_the_trace_places_its_holder_and_strangers_exactly_and_binds_other_a
     }
     let alone = attribute(&LineageFacts { mark: TraceMark::Open(marked.clone()), ..facts(&[]) }).unwrap();
     assert_eq!(alone.context.visited_agents.to_string(), "user → planner → searcher → worker");
-    // One that has ended counts only where nothing is open.
+    // One that has ended counts where nothing is open, and for its holder.
     let late = attribute(&LineageFacts { mark: TraceMark::Ended(marked.clone()), ..stranger() }).unwrap();
     assert_eq!((late.attribution, late.context.depth), (Attribution::Late, 2));
     let inferred = attribute(&LineageFacts { mark: TraceMark::Ended(marked), ..facts(&own) }).unwrap();
@@ -341,10 +341,36 @@ fn what_comes_after_the_end_is_under_the_ended_task() {
     assert_eq!((lineage.attribution, lineage.context.depth, parent(&lineage)), (Attribution::Late, 2, Some("x")));
     let by_token = attribute(&presented(claims(&ended), Parent::Ended(ended.clone()))).unwrap();
     assert_eq!((by_token.attribution, by_token.context.depth), (Attribution::Late, 2));
-    // An agent that works on something else does not choose its place by an old token.
-    let own = [open("y", 2, &["client"], usd(1))];
-    let facts = LineageFacts { open: &own, ..presented(claims(&ended), Parent::Ended(ended)) };
-    assert_eq!(attribute(&facts), Err(LineageError::Invalid(TokenCheck::ClosedParent)));
+}
+
+/// A busy agent calls on for a task it has answered: its token or mark names that task with proof. The tasks it works on meanwhile
+/// bound the call too, so an old token gives it no better place. Refusing the token, or charging the other tree, broke honest work.
+#[test]
+fn a_late_call_of_a_busy_agent_is_under_the_ended_task_and_bound_by_its_open_ones() {
+    let ended = open("x", 1, &["user", "planner"], usd(5));
+    let own = [open("y", 2, &["client"], usd(1)), open("z", 3, &["client", "target", "critic", "editor"], usd(7))];
+    let by_token = LineageFacts { open: &own, ..presented(claims(&ended), Parent::Ended(ended.clone())) };
+    let by_mark = LineageFacts { mark: TraceMark::Ended(ended.clone()), ..facts(&own) };
+    for facts in [by_token, by_mark] {
+        let lineage = attribute(&facts).unwrap();
+        assert_eq!((lineage.attribution, parent(&lineage)), (Attribution::Late, Some("x")));
+        assert_eq!((lineage.context.trace_id, &lineage.root_task), (TraceId(1), &Some(ended.root.clone())));
+        assert_eq!((lineage.context.depth, lineage.remaining), (4, usd(1)), "as deep as the deepest, as poor as the poorest");
+        for agent in ["user", "planner", "client", "target", "critic", "editor", "worker"] {
+            assert!(lineage.context.visited_agents.contains(agent), "{agent}: {}", lineage.context.visited_agents);
+        }
+        let candidates: Vec<&str> = lineage.candidates.iter().map(|task| task.id.as_str()).collect();
+        assert_eq!(candidates, ["x", "z", "y"]);
+    }
+    // The mark of a task that another agent had proves nothing of this one: its own open tasks decide.
+    let of_another = LineageFacts { mark: TraceMark::Ended(held_by("searcher", ended.clone())), ..facts(&own[..1]) };
+    let lineage = attribute(&of_another).unwrap();
+    assert_eq!((lineage.attribution, parent(&lineage)), (Attribution::Inferred, Some("y")));
+    // A token is still checked, and a cancelled task places nothing.
+    let other_tenant = presented(TokenClaims { tenant: "other".into(), ..claims(&ended) }, Parent::Ended(ended.clone()));
+    assert_eq!(attribute(&LineageFacts { open: &own, ..other_tenant }), Err(LineageError::Invalid(TokenCheck::Tenant)));
+    let closed = presented(claims(&ended), Parent::Closed);
+    assert_eq!(attribute(&LineageFacts { open: &own, ..closed }), Err(LineageError::Invalid(TokenCheck::ClosedParent)));
 }
 
 #[test]
@@ -357,7 +383,10 @@ fn the_section_has_its_defaults_and_its_edge() {
     for (bytes, is_good) in [(255, false), (256, true), (16_384, true), (16_385, false)] {
         assert_eq!(config(&format!(r#"{{"max_bytes":{bytes}}}"#)).is_ok(), is_good, "{bytes}");
     }
-    assert_eq!(plain.max_bytes, 4_096);
+    for (tasks, is_good) in [(99, false), (100, true), (1_000_000, true), (1_000_001, false)] {
+        assert_eq!(config(&format!(r#"{{"max_ended":{tasks}}}"#)).is_ok(), is_good, "{tasks}");
+    }
+    assert_eq!((plain.max_bytes, plain.max_ended), (4_096, 10_000));
 }
 
 fn any_task() -> impl Strategy<Value = OpenTask> {
@@ -378,7 +407,8 @@ proptest! {
         tree in prop::collection::vec(any_task(), 0..4),
         named in prop::collection::vec(any_task(), 0..3),
         claimed_tree in prop::collection::vec(any_task(), 0..3),
-        marked in prop::option::of((any_task(), any::<bool>(), "[a-e]")),
+        marked in prop::option::of((any_task(), any::<bool>(), "[a-e]", any::<bool>())),
+        late_token in prop::option::of(any_task()),
         ended in prop::option::of(any_task()),
         claimed in prop::option::of((prop::option::of(0u32..12), prop::collection::vec("[a-e]", 0..4))),
         known_agent in any::<bool>(),
@@ -387,8 +417,10 @@ proptest! {
         let target: AgentRef = target.into();
         let own = if known_agent { own } else { Vec::new() };
         let mark = match marked {
-            Some((task, true, holder)) => TraceMark::Open(held_by(&holder, task)),
-            Some((task, false, holder)) => TraceMark::Ended(held_by(&holder, task)),
+            Some((task, true, holder, _)) => TraceMark::Open(held_by(&holder, task)),
+            Some((task, false, holder, false)) => TraceMark::Ended(held_by(&holder, task)),
+            // It was the caller's.
+            Some((task, false, _, true)) => TraceMark::Ended(task),
             None => TraceMark::Nothing,
         };
         let claimed = claimed.map(|(depth, agents)| {
@@ -403,6 +435,9 @@ proptest! {
             claimed_tree: &claimed_tree,
             ended: ended.as_ref().filter(|_| own.is_empty()),
             claimed: claimed.as_ref(),
+            token: late_token.as_ref().map_or(PresentedToken::Nothing, |task| {
+                PresentedToken::Good(Box::new(claims(task)), Box::new(Parent::Ended(task.clone())))
+            }),
             ..facts(&own)
         };
         let lineage = attribute(&facts).unwrap();
@@ -410,7 +445,7 @@ proptest! {
             TraceMark::Open(task) | TraceMark::Ended(task) => Some(task),
             TraceMark::Nothing => None,
         };
-        let known: Vec<&OpenTask> = own.iter().chain(&tree).chain(&named).chain(&claimed_tree).chain(&ended).chain(marked).collect();
+        let known: Vec<&OpenTask> = own.iter().chain(&tree).chain(&named).chain(&claimed_tree).chain(&ended).chain(marked).chain(&late_token).collect();
         for task in &lineage.candidates {
             prop_assert!(known.contains(&task));
             prop_assert!(lineage.context.depth > task.context.depth);
@@ -424,7 +459,13 @@ proptest! {
         if let Some(deepest) = own.iter().map(|task| task.context.depth).min() {
             prop_assert!(lineage.context.depth > deepest);
         }
-        if let Some(claimed) = &claimed {
+        // What comes late is bound by all of them.
+        if lineage.attribution == Attribution::Late {
+            for task in &own {
+                prop_assert!(lineage.context.depth > task.context.depth && lineage.candidates.contains(task));
+            }
+        }
+        if let Some(claimed) = claimed.as_ref().filter(|_| late_token.is_none()) {
             prop_assert!(lineage.context.depth >= claimed.depth.unwrap_or(0));
             for agent in claimed.visited_agents.to_vec() {
                 prop_assert!(lineage.context.visited_agents.contains(&agent));
@@ -435,6 +476,7 @@ proptest! {
             && named.is_empty()
             && claimed_tree.is_empty()
             && mark == TraceMark::Nothing
+            && late_token.is_none()
             && ended.is_none();
         prop_assert_eq!(lineage.root_task.is_none(), nothing);
     }

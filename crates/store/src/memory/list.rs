@@ -1,6 +1,10 @@
 //! Pages of tasks, newest status first.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use chancery_core::{ListCursor, ListFilter, TaskListing};
+use chancery_protocol::Caller;
 
 use super::shard::StoredTask;
 use super::{MemoryStore, locked};
@@ -19,6 +23,17 @@ pub(super) fn list(store: &MemoryStore, filter: &ListFilter, after: Option<&List
     });
     matching.truncate(limit);
     TaskListing { tasks: matching, total }
+}
+
+/// The owners of this name.
+pub(super) fn owners_named(store: &MemoryStore, name: &str) -> Vec<Caller> {
+    let mut tenants = BTreeSet::new();
+    for shard in &store.shards {
+        let shard = locked(shard);
+        let named = shard.iter().filter(|kept| *kept.task.owner.name == *name && !kept.progress.message_only);
+        tenants.extend(named.map(|kept| Arc::clone(&kept.task.owner.tenant)));
+    }
+    tenants.into_iter().map(|tenant| Caller { tenant, name: name.into() }).collect()
 }
 
 fn matches(kept: &StoredTask, filter: &ListFilter) -> bool {

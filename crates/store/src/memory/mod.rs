@@ -20,9 +20,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
-    ListFilter, LogEntry, Names, NonceVerdict, Record, RecordLines, RecordNote, RecordedWrite, Scribe, Spend, SpentNonce, Store,
-    StoreError, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost,
+    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, KeptKeys, Keyed, LedgerRow, LedgerSnapshot, Link,
+    ListCursor, ListFilter, LogEntry, Names, NonceVerdict, Record, RecordLines, RecordNote, RecordedWrite, Scribe, Spend,
+    SpentNonce, Store, StoreError, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost,
 };
 use chancery_identity::credentials::{NonceDenied, NonceMemory, NonceUse};
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
@@ -109,6 +109,14 @@ impl Store for MemoryStore {
 
     async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError> {
         Ok(locked(&self.names).keyed(owner, key, now))
+    }
+
+    async fn kept_keys(&self) -> Result<Vec<KeptKeys>, StoreError> {
+        Ok(locked(&self.names).kept_keys())
+    }
+
+    async fn owners_named(&self, name: &str) -> Result<Vec<Caller>, StoreError> {
+        Ok(list::owners_named(self, name))
     }
 
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {

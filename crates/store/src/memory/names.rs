@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use chancery_core::{Appended, ExpiryPlan, Idempotency, Keyed, TaskRecord};
+use chancery_core::{Appended, EXPIRY_STEP, ExpiryPlan, Idempotency, KeptKeys, Keyed, TaskRecord};
 use chancery_protocol::{Caller, TaskId, Timestamp};
 
 type Name = (Caller, Arc<str>);
@@ -40,6 +40,15 @@ impl NamesInUse {
     pub(super) fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Option<Keyed> {
         let known = self.keys.get(&(owner.clone(), key.into())).filter(|known| known.expiry.0 > now)?;
         Some(Keyed { task: known.task.clone(), fingerprint: known.fingerprint })
+    }
+
+    /// How many keys each caller has.
+    pub(super) fn kept_keys(&self) -> Vec<KeptKeys> {
+        let mut counts: HashMap<(&Caller, i64), u64> = HashMap::new();
+        for ((expires_at, _), (owner, _)) in &self.expiring {
+            *counts.entry((owner, expires_at.micros().div_euclid(EXPIRY_STEP))).or_default() += 1;
+        }
+        counts.into_iter().map(|((owner, step), keys)| KeptKeys { owner: owner.clone(), step, keys }).collect()
     }
 
     pub(super) fn client_id(&self, owner: &Caller, name: &str) -> Option<&TaskId> {
@@ -82,11 +91,8 @@ impl NamesInUse {
 
     /// Answers whether more keys are due.
     pub(super) fn expire(&mut self, plan: ExpiryPlan) -> bool {
-        let most = plan.keep_keys.map_or(usize::MAX, |keep| usize::try_from(keep).unwrap_or(usize::MAX));
         let mut gone = 0;
-        while let Some(next) = self.expiring.first_entry()
-            && (next.key().0 <= plan.now || self.keys.len() > most)
-        {
+        while let Some(next) = self.expiring.first_entry().filter(|next| next.key().0 <= plan.now) {
             if gone == plan.at_most {
                 return gone > 0;
             }

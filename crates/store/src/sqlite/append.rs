@@ -125,8 +125,8 @@ impl<'c> Statements<'c> {
     }
 
     /// How many there are of what is counted, to be set back after a transaction that failed.
-    pub(super) fn counts(&mut self) -> [&mut u64; 3] {
-        [&mut self.finished, &mut self.keys.count, &mut self.nonces.count]
+    pub(super) fn counts(&mut self) -> [&mut u64; 2] {
+        [&mut self.finished, &mut self.nonces.count]
     }
 
     /// What to say to the one who asked, once the batch is durable.

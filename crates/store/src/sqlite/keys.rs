@@ -1,6 +1,6 @@
 //! Idempotency keys in a table of their own: a key expires at its own time, independent of the task it made.
 
-use chancery_core::{ExpiryPlan, Idempotency, Keyed, TaskRecord};
+use chancery_core::{EXPIRY_STEP, ExpiryPlan, Idempotency, KeptKeys, Keyed, TaskRecord};
 use chancery_protocol::{Caller, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, Statement};
 
@@ -12,17 +12,12 @@ pub(super) struct KeyTable<'c> {
     look_up: Statement<'c>,
     keep: Statement<'c>,
     replace: Statement<'c>,
-    /// The number of keys. Counting them by a query for each sweep would take longer than the sweep.
-    pub(super) count: u64,
 }
 
 const LOOK_UP: &str = "SELECT task, fingerprint FROM keys WHERE tenant = ?1 AND owner = ?2 AND key = ?3 AND expires_at > ?4";
 
 pub(super) const EXPIRED: &str = "DELETE FROM keys WHERE (tenant, owner, key) IN
      (SELECT tenant, owner, key FROM keys WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)";
-
-pub(super) const TOO_MANY: &str = "DELETE FROM keys WHERE (tenant, owner, key) IN
-     (SELECT tenant, owner, key FROM keys ORDER BY expires_at LIMIT ?1)";
 
 impl<'c> KeyTable<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self, SqliteFault> {
@@ -35,7 +30,6 @@ impl<'c> KeyTable<'c> {
             replace: connection.prepare(
                 "UPDATE keys SET task = ?4, fingerprint = ?5, expires_at = ?6 WHERE tenant = ?1 AND owner = ?2 AND key = ?3",
             )?,
-            count: connection.query_row("SELECT count(*) FROM keys", [], |row| row.get(0))?,
         })
     }
 
@@ -48,39 +42,36 @@ impl<'c> KeyTable<'c> {
         let Idempotency { key, fingerprint, expires_at } = idempotency;
         let Caller { tenant, name } = &task.owner;
         let row = (&**tenant, &**name, &**key, task.id.as_str(), fingerprint.as_slice(), expires_at.micros());
-        match self.keep.execute(row)? {
-            0 => drop(self.replace.execute(row)?),
-            _ => self.count += 1,
+        if self.keep.execute(row)? == 0 {
+            self.replace.execute(row)?;
         }
         Ok(())
     }
+}
 
-    /// Frees the key of a task that is taken back. Another task may have the key by now.
-    pub(super) fn release(
-        &mut self,
-        connection: &Connection,
-        owner: (&str, &str),
-        key: &str,
-        task: &TaskId,
-    ) -> Result<(), SqliteFault> {
-        let sql = "DELETE FROM keys WHERE tenant = ?1 AND owner = ?2 AND key = ?3 AND task = ?4";
-        self.count -= connection.prepare_cached(sql)?.execute((owner.0, owner.1, key, task.as_str()))? as u64;
-        Ok(())
-    }
+/// Frees the key of a task that is taken back. Another task may have the key by now.
+pub(super) fn release(connection: &Connection, owner: (&str, &str), key: &str, task: &TaskId) -> Result<(), SqliteFault> {
+    let sql = "DELETE FROM keys WHERE tenant = ?1 AND owner = ?2 AND key = ?3 AND task = ?4";
+    connection.prepare_cached(sql)?.execute((owner.0, owner.1, key, task.as_str()))?;
+    Ok(())
+}
 
-    /// Part of a batch's transaction. Answers whether more keys are due.
-    pub(super) fn expire(&mut self, connection: &Connection, plan: ExpiryPlan) -> Result<bool, SqliteFault> {
-        let at_most = i64::try_from(plan.at_most).unwrap_or(i64::MAX);
-        let expired = connection.prepare_cached(EXPIRED)?.execute((plan.now.micros(), at_most))? as u64;
-        self.count -= expired;
-        let too_many = plan.keep_keys.map_or(0, |keep| self.count.saturating_sub(keep));
-        let going = too_many.min(plan.at_most - expired);
-        if going > 0 {
-            let going = i64::try_from(going).unwrap_or(i64::MAX);
-            self.count -= connection.prepare_cached(TOO_MANY)?.execute([going])? as u64;
-        }
-        Ok(plan.at_most > 0 && (expired == plan.at_most || too_many > going))
-    }
+/// Part of a batch's transaction. Answers whether more keys are due.
+pub(super) fn expire(connection: &Connection, plan: ExpiryPlan) -> Result<bool, SqliteFault> {
+    let at_most = i64::try_from(plan.at_most).unwrap_or(i64::MAX);
+    let expired = connection.prepare_cached(EXPIRED)?.execute((plan.now.micros(), at_most))? as u64;
+    Ok(plan.at_most > 0 && expired == plan.at_most)
+}
+
+/// How many keys each caller has.
+pub(super) fn kept(connection: &Connection) -> Result<Vec<KeptKeys>, SqliteFault> {
+    let sql = "SELECT tenant, owner, expires_at / ?1, count(*) FROM keys GROUP BY 1, 2, 3";
+    let mut kept = connection.prepare(sql)?;
+    let rows = kept.query_map([EXPIRY_STEP], |row| {
+        let owner = Caller::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?);
+        Ok(KeptKeys { owner, step: row.get(2)?, keys: row.get(3)? })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// For a reader, who has no statements of its own.

@@ -1,6 +1,7 @@
 //! Pages of tasks, newest status first.
 
 use chancery_core::{ListCursor, ListFilter, TaskListing};
+use chancery_protocol::Caller;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
@@ -66,6 +67,16 @@ impl Conditions {
         self.sql.push_str(" AND (status_at, id) < (?, ?)");
         self.values.extend([cursor.status_at.micros().into(), cursor.id.to_string().into()]);
     }
+}
+
+/// The owners of this name. Ended tasks are counted by owner, and there are few open ones.
+pub(super) const OWNERS_NAMED: &str = "SELECT tenant FROM ended_counts WHERE owner = ?1
+     UNION SELECT tenant FROM tasks INDEXED BY tasks_open WHERE stage < 3 AND message_only = 0 AND owner = ?1";
+
+pub(super) fn owners_named(connection: &Connection, name: &str) -> Result<Vec<Caller>, SqliteFault> {
+    let mut tenants = connection.prepare_cached(OWNERS_NAMED)?;
+    let owners = tenants.query_map([name], |row| Ok(Caller::new(row.get::<_, String>(0)?, name)))?;
+    Ok(owners.collect::<Result<_, _>>()?)
 }
 
 /// An index has the tasks of each agent in the order of lists; those of so many agents are put together from it.

@@ -37,9 +37,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
-    ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordLines, RecordNote, RecordedWrite, Scribe, Spend,
-    SpentNonce, Store, StoreError, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost,
+    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, KeptKeys, Keyed, LedgerRow, LedgerSnapshot, Link,
+    ListCursor, ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordLines, RecordNote, RecordedWrite, Scribe,
+    Spend, SpentNonce, Store, StoreError, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use rusqlite::Connection;
@@ -67,8 +67,7 @@ pub struct SqliteStore {
     health: Arc<Health>,
     /// What each write adds to, if a record is kept.
     record: Option<Arc<SqliteRecord>>,
-    /// Taken when the store closes. It stays the last field: its drop waits for threads that end after the
-    /// queues above are dropped.
+    /// Taken when the store closes. It stays the last field: its drop waits for threads that end after the queues above.
     open: Mutex<Option<Open>>,
 }
 
@@ -208,9 +207,18 @@ impl Store for SqliteStore {
         self.readers.read("looking up a key", move |connection| keys::look_up(connection, &owner, &key, now)).await
     }
 
+    async fn kept_keys(&self) -> Result<Vec<KeptKeys>, StoreError> {
+        self.readers.read("counting keys", |connection| keys::kept(connection)).await
+    }
+
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {
         let id = id.to_owned();
         self.readers.read("looking up a task", move |connection| find::find_any(connection, &id)).await
+    }
+
+    async fn owners_named(&self, name: &str) -> Result<Vec<Caller>, StoreError> {
+        let name = name.to_owned();
+        self.readers.read("looking up callers", move |connection| list::owners_named(connection, &name)).await
     }
 
     async fn link(&self, task: &TaskId) -> Result<Option<Link>, StoreError> {
@@ -220,15 +228,11 @@ impl Store for SqliteStore {
 
     async fn context_link(&self, owner: &Caller, agent: &AgentName, context: &ContextId) -> Result<Option<Link>, StoreError> {
         let (owner, agent, context) = (owner.clone(), agent.clone(), context.clone());
-        let what = "looking up a conversation's link";
-        self.readers.read(what, move |connection| links::of_context(connection, &owner, &agent, &context)).await
+        self.readers.read("looking up a link", move |connection| links::of_context(connection, &owner, &agent, &context)).await
     }
 
     async fn entries(&self, task: &TaskId, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, StoreError> {
-        let task = task.clone();
-        self.readers
-            .read("reading a log", move |connection| entries::read(connection, task.as_str(), after, limit, u64::MAX))
-            .await
+        self.entries_within(task, after, limit, u64::MAX).await
     }
 
     async fn entries_within(

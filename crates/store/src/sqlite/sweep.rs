@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use super::ended_counts::CountChanges;
 use super::entries::places;
 use super::fault::SqliteFault;
-use super::keys::KeyTable;
+use super::keys;
 use super::schema::TaskStage;
 use super::{decisions, outbox, spent};
 use crate::past;
@@ -80,7 +80,6 @@ pub(super) enum Withdrawn {
 pub(super) fn withdraw(
     connection: &Connection,
     task: &TaskId,
-    keys: &mut KeyTable<'_>,
     ended: &mut CountChanges,
 ) -> Result<Option<Withdrawn>, SqliteFault> {
     let sql = "SELECT num, stage, lanes > 0, key, tenant, owner, agent, state, message_only FROM tasks WHERE id = ?1 AND seq = 1";
@@ -96,7 +95,7 @@ pub(super) fn withdraw(
     });
     let Some((num, stage, told, names)) = found.optional()? else { return Ok(None) };
     if let Some((key, tenant, owner)) = names {
-        keys.release(connection, (&tenant, &owner), &key, task)?;
+        keys::release(connection, (&tenant, &owner), &key, task)?;
     }
     remove(connection, &[Due { num, told, cost: None }])?;
     Ok(Some(if stage == 3 { Withdrawn::Finished } else { Withdrawn::Unfinished }))

@@ -227,7 +227,7 @@ impl StoreWriter<'_> {
 
     /// Takes back a task as if it had never been made, and returns whether there was one to take back.
     pub(super) fn withdraw(&mut self, task: &TaskId, lines: &RecordLines) -> Result<bool, SqliteFault> {
-        let withdrawn = sweep::withdraw(self.connection, task, &mut self.statements.keys, &mut self.statements.ended)?;
+        let withdrawn = sweep::withdraw(self.connection, task, &mut self.statements.ended)?;
         self.statements.finished -= u64::from(withdrawn == Some(Withdrawn::Finished));
         if withdrawn.is_some() {
             self.add_to_record(lines);
@@ -237,7 +237,7 @@ impl StoreWriter<'_> {
 
     /// Deletes expired keys and nonces, and returns whether more are left.
     pub(super) fn expire(&mut self, plan: ExpiryPlan) -> Result<bool, SqliteFault> {
-        let more_keys = self.statements.keys.expire(self.connection, plan)?;
+        let more_keys = super::keys::expire(self.connection, plan)?;
         Ok(self.statements.nonces.expire(plan)? || more_keys)
     }
 

@@ -83,6 +83,7 @@ pub(crate) struct GovernedPlane {
 pub(crate) struct Plan {
     agents: Vec<Agent>,
     rules: Rulebook,
+    pub(crate) retention: RetentionConfig,
     pub(crate) limits: TaskLimits,
     pub(crate) store: Arc<HookedStore>,
     pub(crate) clock: Arc<ManualClock>,
@@ -113,7 +114,8 @@ impl Plan {
     pub(crate) fn new(rules: &Value) -> Self {
         let store = Arc::new(HookedStore::over(MemoryStore::new()));
         let clock = Arc::new(ManualClock::at(Timestamp::from_micros(1_000_000_000)));
-        Self { agents: Vec::new(), rules: rulebook(rules), limits: TaskLimits::default(), store, clock, hops: None }
+        let (retention, limits) = Default::default();
+        Self { agents: Vec::new(), rules: rulebook(rules), retention, limits, store, clock, hops: None }
     }
 
     pub(crate) fn agent(self, name: &str, runner: impl TaskRunner) -> Self {
@@ -150,7 +152,7 @@ impl Plan {
             clock: Arc::clone(&clock) as _,
             seal: Arc::new(PlainSeal),
             limits: self.limits,
-            retention: RetentionConfig::default(),
+            retention: self.retention,
             dedupe: Dedupe::Off,
             rules: self.rules,
             hops: self.hops,

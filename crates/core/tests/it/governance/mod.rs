@@ -9,6 +9,8 @@ mod fan_out;
 mod governed_plane;
 mod hints;
 mod hop_tokens;
+mod idempotency_keys;
+mod late_calls;
 mod learnt_prices;
 mod open_node;
 mod own_names;

@@ -13,27 +13,30 @@ use crate::governance::governed_plane::{Elsewhere, GovernedPlane, Plan, caller, 
 
 /// What an agent was given with a task.
 #[derive(Clone, Debug)]
-struct Given {
-    task: TaskId,
+pub(super) struct Given {
+    pub(super) task: TaskId,
     trace: TraceId,
     span: u64,
     tracestate: Arc<str>,
     context: Value,
+    pub(super) hop_token: Option<Arc<str>>,
 }
 
 type Desk = Arc<Mutex<Vec<Given>>>;
 
-/// An agent elsewhere that works until it is cancelled, or is done at once.
+/// An agent elsewhere that works until it is cancelled, or is done at once. One that is told to be quick is.
 fn agent(desk: &Desk, quick: bool) -> impl TaskRunner {
     let desk = Arc::clone(desk);
     Elsewhere(move |turn: Turn, updates: TaskUpdateSink| {
         let delegation = &turn.delegation;
+        let quick = quick || turn.message.first_text() == Some(QUICK);
         desk.lock().unwrap().push(Given {
             task: turn.task.id.clone(),
             trace: turn.trace,
             span: delegation.span().expect("a span goes out"),
             tracestate: delegation.tracestate(turn.tracestate.as_ref()).unwrap_or_default(),
             context: serde_json::to_value(delegation.context().expect("it has a place")).unwrap(),
+            hop_token: delegation.hop_token(),
         });
         async move {
             if quick {
@@ -45,28 +48,41 @@ fn agent(desk: &Desk, quick: bool) -> impl TaskRunner {
     })
 }
 
-struct Scene {
-    governed_plane: GovernedPlane,
+pub(super) struct Scene {
+    pub(super) governed_plane: GovernedPlane,
     desk: Desk,
 }
 
 const AGENTS: [&str; 5] = ["a", "b", "c", "d", "quick"];
+/// What an agent is told that is to be done at once.
+const QUICK: &str = "quick";
 
 fn scene(rules: &Value) -> Scene {
+    scene_of(Plan::new(rules))
+}
+
+pub(super) fn scene_of(plan: Plan) -> Scene {
     let desk = Desk::default();
-    let plan = AGENTS.iter().fold(Plan::new(rules), |plan, name| plan.agent(name, agent(&desk, *name == "quick")));
+    let plan = AGENTS.iter().fold(plan, |plan, name| plan.agent(name, agent(&desk, *name == "quick")));
     Scene { governed_plane: plan.build(), desk }
 }
 
 impl Scene {
+    /// Has an agent do a task at once, and answers what it was given. The task has ended.
+    pub(super) async fn done(&self, context: &CallContext) -> Given {
+        let task = self.governed_plane.say(context, QUICK).await.unwrap();
+        let given = self.desk.lock().unwrap().iter().rev().find(|given| given.task == task.id).cloned();
+        given.expect("the agent was asked")
+    }
+
     /// Begins a task, and answers what its agent was given.
-    async fn begin(&self, context: &CallContext, said: Value) -> Result<Given, Error> {
+    pub(super) async fn begin(&self, context: &CallContext, said: Value) -> Result<Given, Error> {
         let task = self.governed_plane.begin(context, said).await?;
-        let given = self.desk.lock().unwrap().iter().find(|given| given.task == task.id).cloned();
+        let given = self.desk.lock().unwrap().iter().rev().find(|given| given.task == task.id).cloned();
         Ok(given.expect("the agent was asked"))
     }
 
-    async fn placed(&self, context: &CallContext, said: Value) -> Result<LineageRecord, ErrorKind> {
+    pub(super) async fn placed(&self, context: &CallContext, said: Value) -> Result<LineageRecord, ErrorKind> {
         let task = self.governed_plane.begin(context, said).await.map_err(|error| error.kind)?;
         let (governed, _) = self.governed_plane.plane.explain_task(&task.id).await.unwrap().unwrap();
         Ok(LineageRecord::clone(&governed.kinship))
@@ -74,29 +90,29 @@ impl Scene {
 }
 
 /// A call of somebody who proves nothing.
-fn open_to(agent: &str) -> CallContext {
+pub(super) fn open_to(agent: &str) -> CallContext {
     to(agent, call_context())
 }
 
 /// Passed on whole, as by OpenTelemetry with a span of the agent's own.
-fn instrumented(given: &Given, agent: &str) -> CallContext {
+pub(super) fn instrumented(given: &Given, agent: &str) -> CallContext {
     let tracestate = Some(Arc::clone(&given.tracestate));
     CallContext { trace: given.trace, span: Some(0xabc), tracestate, ..open_to(agent) }
 }
 
-fn traceparent_alone(given: &Given, agent: &str) -> CallContext {
+pub(super) fn traceparent_alone(given: &Given, agent: &str) -> CallContext {
     CallContext { trace: given.trace, span: Some(given.span), ..open_to(agent) }
 }
 
-fn trace_id_alone(given: &Given, agent: &str) -> CallContext {
+pub(super) fn trace_id_alone(given: &Given, agent: &str) -> CallContext {
     CallContext { trace: given.trace, span: Some(0xabc), ..open_to(agent) }
 }
 
-fn claimed(given: &Given) -> Value {
+pub(super) fn claimed(given: &Given) -> Value {
     json!({ "ruvector": { "context": given.context } })
 }
 
-fn at_address_of(caller: &str, agent: &str) -> CallContext {
+pub(super) fn at_address_of(caller: &str, agent: &str) -> CallContext {
     CallContext { via: Some(caller.into()), ..open_to(agent) }
 }
 
@@ -219,15 +235,16 @@ async fn a_claim_of_depth_and_of_a_visit_is_believed_against_its_caller() {
 
 #[tokio::test]
 async fn agents_that_answer_first_and_call_on_afterwards_are_bounded_by_depth_and_budget() {
-    for by_address in [true, false] {
+    type Pass = fn(&Given, &str) -> CallContext;
+    let ways: [Pass; 3] = [|_, to| at_address_of("quick", to), instrumented, traceparent_alone];
+    for pass in ways {
         let rules = json!({ "budget": { "tree": { "max_usd": "1.00" } }, "prices": { "quick": "0.05" } });
         let scene = scene(&rules);
         let mut given = scene.begin(&open_to("quick"), Value::Null).await.unwrap();
         let root = given.task.clone();
         let mut depth = 0;
         let refused = loop {
-            let context = if by_address { at_address_of("quick", "quick") } else { instrumented(&given, "quick") };
-            match scene.begin(&context, Value::Null).await {
+            match scene.begin(&pass(&given, "quick"), Value::Null).await {
                 Ok(next) => given = next,
                 Err(error) => break error,
             }
@@ -242,8 +259,7 @@ async fn agents_that_answer_first_and_call_on_afterwards_are_bounded_by_depth_an
         assert_eq!(tree.settled.usd, chancery_core::MicroUsd(450_000));
         // A minute later it is forgotten, and so is its budget.
         scene.governed_plane.clock.advance(Duration::from_secs(60));
-        let context = if by_address { at_address_of("quick", "b") } else { instrumented(&given, "b") };
-        let kinship = scene.placed(&context, Value::Null).await.unwrap();
+        let kinship = scene.placed(&pass(&given, "b"), Value::Null).await.unwrap();
         assert_eq!(kinship.attribution, Attribution::Root);
         let open: Vec<_> = scene.governed_plane.plane.budgets().iter().map(|(account, _)| account.scope().to_string()).collect();
         assert!(!open.iter().any(|scope| scope.contains(root.as_str())), "{open:?}");

@@ -246,7 +246,7 @@ async fn run(Opened { store, .. }: Opened, steps: Vec<Step>) -> Result<(), TestC
                     spent_since: spent_since.map(|since| at(spent_at(since))),
                     keep_decisions: *keep_decisions,
                 };
-                let expiry = ExpiryPlan { now: at(*now), keep_keys: None, at_most: 100 };
+                let expiry = ExpiryPlan { now: at(*now), at_most: 100 };
                 prop_assert!(!store.expire(expiry).await.unwrap());
                 model.expire(at(*now));
                 let gone = store.sweep(plan).await.map(|gone| (None, gone)).map_err(drop);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_core::{Append, ListCursor, ListFilter, Store, TaskRecord};
-use chancery_protocol::TaskState;
+use chancery_protocol::{Caller, TaskState};
 
 use crate::contract::sample::{Opened, ada, at, bob, creation, listed_ids, on_every_store, put, record, task};
 
@@ -14,6 +14,7 @@ on_every_store! {
     a_cursor_need_not_name_a_task_that_is_there,
     logs_that_hold_only_a_message_are_not_listed,
     an_empty_store_lists_nothing,
+    owners_of_a_name_are_found_in_every_tenant_however_old_their_tasks_are,
 }
 
 async fn the_newest_status_comes_first_and_ties_go_by_id(Opened { store, .. }: Opened) {
@@ -134,4 +135,18 @@ async fn logs_that_hold_only_a_message_are_not_listed(Opened { store, .. }: Open
 async fn an_empty_store_lists_nothing(Opened { store, .. }: Opened) {
     assert_eq!(listed_ids(&*store).await, Vec::<String>::new());
     assert!(store.unfinished().await.unwrap().is_empty());
+}
+
+async fn owners_of_a_name_are_found_in_every_tenant_however_old_their_tasks_are(Opened { store, .. }: Opened) {
+    let of = |tenant: &str, name: &str| Caller::new(tenant, name);
+    put(&*store, record("t1", of("acme", "planner")), TaskState::Completed, at(1)).await;
+    put(&*store, record("t2", of("globex", "planner")), TaskState::Working, at(2)).await;
+    for number in 0..50 {
+        put(&*store, record(&format!("o{number}"), of("acme", "other")), TaskState::Completed, at(100 + number)).await;
+    }
+    let mut owners = store.owners_named("planner").await.unwrap();
+    owners.sort_by_key(|owner| owner.tenant.clone());
+    assert_eq!(owners, [of("acme", "planner"), of("globex", "planner")]);
+    assert_eq!(store.owners_named("other").await.unwrap(), [of("acme", "other")]);
+    assert_eq!(store.owners_named("acme").await.unwrap(), []);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_core::{Appended, ExpiryPlan, Keyed, Names, SweepPlan, TaskRecord};
+use chancery_core::{Appended, EXPIRY_STEP, ExpiryPlan, Keyed, Names, SweepPlan, TaskRecord};
 use chancery_protocol::{TaskState, Timestamp};
 
 use crate::contract::sample::{Opened, ada, at, bob, change, creation, creation_with_key, on_every_store, record, task};
@@ -14,7 +14,7 @@ on_every_store! {
     an_expired_key_can_be_used_again,
     a_swept_key_is_free_and_the_next_tasks_key_stays,
     a_forgotten_task_frees_its_client_id_and_its_key_stays_for_its_time,
-    of_too_many_keys_those_that_expire_first_go_and_a_few_at_a_time,
+    expired_keys_go_a_few_at_a_time_and_are_counted_by_caller,
     a_task_that_is_taken_back_was_never_there_unless_it_has_gone_on,
     a_client_id_is_unique_to_its_owner,
     of_many_calls_with_the_same_client_id_exactly_one_is_recorded,
@@ -22,8 +22,8 @@ on_every_store! {
     a_call_that_is_refused_for_its_client_id_takes_no_key,
 }
 
-fn expiry(now: i64, keep_keys: Option<u64>, at_most: u64) -> ExpiryPlan {
-    ExpiryPlan { now: at(now), keep_keys, at_most }
+fn expiry(now: i64, at_most: u64) -> ExpiryPlan {
+    ExpiryPlan { now: at(now), at_most }
 }
 
 const LATER: Timestamp = Timestamp::from_micros(1_000_000);
@@ -90,7 +90,7 @@ async fn a_swept_key_is_free_and_the_next_tasks_key_stays(Opened { store, .. }: 
     let first = made_at("t1", 0);
     store.append(creation_with_key(&first, "k", 1, at(100))).await.unwrap();
     store.append(change(&first, 2, TaskState::Completed, at(1))).await.unwrap();
-    assert!(!store.expire(expiry(100, None, 10)).await.unwrap());
+    assert!(!store.expire(expiry(100, 10)).await.unwrap());
     // Free even for a clock that is behind the sweep's.
     assert_eq!(store.append(creation_with_key(&made_at("t2", 50), "k", 2, at(300))).await.unwrap(), Appended::Recorded);
 
@@ -113,15 +113,23 @@ async fn a_forgotten_task_frees_its_client_id_and_its_key_stays_for_its_time(Ope
     let again = store.append(creation_with_key(&named("t2", "mine"), "k", 1, LATER)).await.unwrap();
     assert_eq!(again, Appended::KeyKnown { task: "t1".into(), fingerprint: [1; 32] });
     assert_eq!(store.find_any("t2").await.unwrap(), None);
-    assert!(!store.expire(expiry(LATER.micros(), None, 10)).await.unwrap());
+    assert!(!store.expire(expiry(LATER.micros(), 10)).await.unwrap());
     assert_eq!(store.append(creation_with_key(&named("t2", "mine"), "k", 1, LATER)).await.unwrap(), Appended::Recorded);
 }
 
-async fn of_too_many_keys_those_that_expire_first_go_and_a_few_at_a_time(Opened { store, .. }: Opened) {
+async fn expired_keys_go_a_few_at_a_time_and_are_counted_by_caller(Opened { store, .. }: Opened) {
     for number in 0..6 {
         let task = task(&format!("t{number}"));
         store.append(creation_with_key(&task, &format!("k{number}"), 1, at(100 + number))).await.unwrap();
     }
+    let of_bob = Arc::new(record("t6", bob()));
+    store.append(creation_with_key(&of_bob, "k", 1, at(EXPIRY_STEP + 100))).await.unwrap();
+    let counted = async || {
+        let mut kept = store.kept_keys().await.unwrap();
+        kept.sort_by_key(|kept| kept.owner.name.clone());
+        kept.into_iter().map(|kept| (kept.owner, kept.step, kept.keys)).collect::<Vec<_>>()
+    };
+    assert_eq!(counted().await, [(ada(), 0, 6), (bob(), 1, 1)]);
     let left = async || {
         let mut left = Vec::new();
         for number in 0..6 {
@@ -131,19 +139,13 @@ async fn of_too_many_keys_those_that_expire_first_go_and_a_few_at_a_time(Opened 
         }
         left
     };
-    assert!(!store.expire(expiry(99, Some(6), 10)).await.unwrap());
-    assert_eq!(left().await, [0, 1, 2, 3, 4, 5], "none has expired, and there are as many as there may be");
-    assert!(store.expire(expiry(99, Some(3), 2)).await.unwrap(), "one more is due");
+    assert!(!store.expire(expiry(99, 10)).await.unwrap());
+    assert_eq!(left().await, [0, 1, 2, 3, 4, 5], "none has expired");
+    assert!(store.expire(expiry(103, 2)).await.unwrap(), "more are due");
     assert_eq!(left().await, [2, 3, 4, 5]);
-    assert!(!store.expire(expiry(99, Some(3), 2)).await.unwrap());
-    assert_eq!(left().await, [3, 4, 5]);
-    assert!(store.expire(expiry(105, None, 1)).await.unwrap());
-    while store.expire(expiry(105, None, 1)).await.unwrap() {}
-    assert_eq!(left().await, [0; 0]);
-    // Counted right after all that: the one that is there is not one too many.
-    store.append(creation_with_key(&task("t9"), "k5", 1, at(200))).await.unwrap();
-    assert!(!store.expire(expiry(99, Some(1), 2)).await.unwrap());
-    assert_eq!(left().await, [5]);
+    while store.expire(expiry(103, 2)).await.unwrap() {}
+    assert_eq!(left().await, [4, 5]);
+    assert_eq!(counted().await, [(ada(), 0, 2), (bob(), 1, 1)]);
 }
 
 async fn a_task_that_is_taken_back_was_never_there_unless_it_has_gone_on(Opened { store, .. }: Opened) {

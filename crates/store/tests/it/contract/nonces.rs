@@ -48,7 +48,7 @@ async fn nonces_that_count_no_more_are_swept_a_few_at_a_time(Opened { store, .. 
     for nonce in 1..=5 {
         assert_eq!(spend(&*store, nonce, 10, 0, 9).await, NonceVerdict::Fresh);
     }
-    let expiry = |now, at_most| ExpiryPlan { now: at(now), keep_keys: None, at_most };
+    let expiry = |now, at_most| ExpiryPlan { now: at(now), at_most };
     assert!(!store.expire(expiry(10, 2)).await.unwrap(), "all still count");
     assert_eq!(spend(&*store, 1, 10, 0, 9).await, NonceVerdict::Replayed);
     let mut steps = 0;

@@ -1,0 +1,72 @@
+//! The open trees that began at remote agents: what a loop looks like that nothing places.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
+
+use chancery_protocol::AgentName;
+use foldhash::fast::RandomState;
+
+use super::node::TreeNode;
+
+/// An agent that was called so often, with another in between, and has answered none of it, looks like one in a loop.
+const VISITS: usize = 3;
+/// So does one that was called so often and has answered nothing in between: it may call itself.
+pub(super) const CALLS_IN_A_ROW: usize = 64;
+/// So many of the newest open trees of an agent are looked at.
+const RECENT_ROOTS: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct OpenRoots {
+    /// Each tree has a number, in the order they began.
+    all: BTreeSet<u64>,
+    by_agent: HashMap<AgentName, RootsOfAgent, RandomState>,
+    number: u64,
+}
+
+#[derive(Debug, Default)]
+struct RootsOfAgent {
+    open: BTreeSet<u64>,
+    /// Those that began since one of them ended.
+    in_a_row: usize,
+}
+
+impl OpenRoots {
+    /// Whether a tree that begins looks like one more round of a loop that nothing places.
+    pub(super) fn begins(&mut self, node: &TreeNode) -> bool {
+        self.number += 1;
+        node.root_number.store(self.number, Ordering::Relaxed);
+        self.all.insert(self.number);
+        let of_agent = self.by_agent.entry(node.record.agent.clone()).or_default();
+        of_agent.open.insert(self.number);
+        of_agent.in_a_row += 1;
+        // Without trees of other agents none of them can be in between.
+        let alone = of_agent.open.len() == self.all.len();
+        of_agent.in_a_row >= CALLS_IN_A_ROW || (!alone && of_agent.visits(&self.all) >= VISITS)
+    }
+
+    /// A tree on the list has ended.
+    pub(super) fn ends(&mut self, node: &TreeNode) {
+        let number = node.root_number.swap(0, Ordering::Relaxed);
+        if number == 0 {
+            return;
+        }
+        self.all.remove(&number);
+        let agent = &node.record.agent;
+        if let Some(of_agent) = self.by_agent.get_mut(agent) {
+            of_agent.open.remove(&number);
+            of_agent.in_a_row = 0;
+            if of_agent.open.is_empty() {
+                self.by_agent.remove(agent);
+            }
+        }
+    }
+}
+
+impl RootsOfAgent {
+    /// How often the agent was called with a tree of another agent in between. All of these trees are open.
+    fn visits(&self, all: &BTreeSet<u64>) -> usize {
+        let newest = self.open.iter().rev().take(RECENT_ROOTS);
+        let pairs = newest.clone().zip(newest.skip(1));
+        1 + pairs.filter(|(later, earlier)| all.range(*earlier + 1..**later).next().is_some()).take(VISITS).count()
+    }
+}
