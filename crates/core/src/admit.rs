@@ -18,7 +18,7 @@ use crate::governed::BudgetScopes;
 use crate::governed_call::GovernedCall;
 use crate::service::ChanceryInner;
 use crate::trace::{Traced, TracedParts};
-use crate::{Fact, Freeze, LineageRecord, Rule};
+use crate::{Fact, Freeze, LineageRecord, Rule, Verdict};
 
 /// A call that is in: money is held for it. Only this step makes one.
 #[derive(Debug)]
@@ -53,6 +53,11 @@ impl Admitted {
 
     pub(crate) fn policy(&self) -> &Arc<TaskPolicy> {
         &self.conditions.policy
+    }
+
+    /// The verdicts about the call, shared with those of earlier calls that are the same.
+    pub(crate) fn shared(&self, said: Vec<Verdict>) -> Arc<[Verdict]> {
+        self.conditions.shared(said)
     }
 
     /// The place of the task that the call makes: its parent, the accounts down to it, and the one that was opened for it.

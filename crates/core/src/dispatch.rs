@@ -153,7 +153,8 @@ fn misplaced(error: &LineageError) -> Denial {
 
 impl Dispatched {
     fn new(call: &GovernedCall<'_>, permitted: Permitted, verdicts: Verdicts) -> Box<Self> {
-        Box::new(Self { permitted, verdicts: verdicts.said.into(), brought: call.hop_token() })
+        let verdicts = permitted.admitted().shared(verdicts.said);
+        Box::new(Self { permitted, verdicts, brought: call.hop_token() })
     }
 
     /// The hop tokens that came with it, to go on with the task.

@@ -1,18 +1,38 @@
 //! What holds for a caller's calls of an agent and a skill as long as the rules stay as they are. Looked up once, then remembered.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use chancery_protocol::{AgentName, Caller};
 use chancery_rules::budget::Accounts;
 use chancery_rules::policy::TaskPolicy;
 use foldhash::fast::RandomState;
 
+use crate::Verdict;
+
 /// The budgets that are not a tree's, the widest first, and the bounds.
 #[derive(Debug)]
 pub(crate) struct CallBounds {
     pub(crate) accounts: Accounts,
     pub(crate) policy: Arc<TaskPolicy>,
+    /// The verdicts about the last such call.
+    last: Mutex<Arc<[Verdict]>>,
+}
+
+impl CallBounds {
+    pub(super) fn new(accounts: Accounts, policy: Arc<TaskPolicy>) -> Self {
+        Self { accounts, policy, last: Mutex::default() }
+    }
+
+    /// The verdicts about a call as the list that its task keeps. Most calls of a caller get the same verdicts as the
+    /// one before, and share its list.
+    pub(crate) fn shared(&self, said: Vec<Verdict>) -> Arc<[Verdict]> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if **last != *said {
+            *last = said.into();
+        }
+        Arc::clone(&last)
+    }
 }
 
 /// Who asks whom for what.

@@ -146,9 +146,9 @@ impl Governance {
         agent: &AgentName,
         skill: Option<&Arc<str>>,
     ) -> Arc<CallBounds> {
-        rules.remembered.get(caller, agent, skill, || CallBounds {
-            accounts: self.accounts(rules, caller, agent, skill).into_iter().collect(),
-            policy: rules.policy.resolve(&caller.tenant, &caller.name, skill.map(|skill| &**skill)),
+        rules.remembered.get(caller, agent, skill, || {
+            let accounts = self.accounts(rules, caller, agent, skill).into_iter().collect();
+            CallBounds::new(accounts, rules.policy.resolve(&caller.tenant, &caller.name, skill.map(|skill| &**skill)))
         })
     }
 
