@@ -85,6 +85,7 @@ impl ChanceryInner {
                 }
             };
         }
+        self.let_go_if_watched(&live);
     }
 
     async fn turn(
@@ -95,6 +96,13 @@ impl ChanceryInner {
         token: CancellationToken,
         resumed: bool,
     ) {
+        let task = match self.bring_back(live).await {
+            Ok(task) => task,
+            Err(error) => {
+                let reason = format!("the node cannot read the task: {}", error.message);
+                return self.end_by_force(live, TaskState::Failed, Some(reason)).await;
+            }
+        };
         let (clock, limits) = (Arc::clone(&self.clock), Arc::clone(&self.limits.load()));
         let sink = TaskUpdateSink::new(Arc::clone(live), clock, limits, self.part_store.get().cloned());
         let time_limit = live.time_limit();
@@ -111,7 +119,7 @@ impl ChanceryInner {
         let (link, context_link) =
             if agent.runner.keeps_links() { self.links(live, queued_turn.turn_origin).await } else { (None, None) };
         let turn = Turn {
-            task: live.task(),
+            task,
             message: queued_turn.message,
             metadata: queued_turn.metadata,
             unknown: queued_turn.unknown,
