@@ -229,6 +229,7 @@ async fn a_flood_of_whole_first_messages_does_not_close_a_caller_that_is_further
     for _ in 0..60 {
         let mut stream = node.connect_from([127, 0, 0, 1]).await;
         stream.write_all(&hello).await.expect("it is taken");
+        stream.readable().await.expect("an answer");
         flood.push(stream);
     }
     let mut oldest = flood.remove(0);
