@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{CallContext, CancelTask, Error, ErrorKind, NamedTask, Reply, TaskState};
-use chancery_rules::task_state;
+use chancery_protocol::{CallContext, CancelTask, Error, ErrorKind, Reply, TaskState};
 
 use crate::RecordNote;
 use crate::agents::Agent;
@@ -25,9 +24,10 @@ impl ChanceryInner {
         }
         let live = self.open(stored).await?;
         self.note_cancel(&live, || format!("{}/{}", context.caller.tenant, context.caller.name).into());
-        let (shown, _) = self.cancel_with_all_below(&live).await?;
-        let permit = self.room_for_done(context, task_state::task_weight(&shown.task)).await;
-        Ok(Answer::of(Reply::Task(shown), permit))
+        self.cancel_with_all_below(&live).await?;
+        let (live, permit) = Box::pin(self.with_room(&context.account(), live)).await?;
+        let (task, _) = self.whole(&live).await?;
+        Ok(Answer::of(Reply::Task(shown(&live.record, task, None)), permit))
     }
 
     /// Who asked goes into the record together with what comes of it.
@@ -40,10 +40,7 @@ impl ChanceryInner {
 
     /// The subtasks end before the task, the deepest first. Returns the outcome of each; of the task itself
     /// only if its agent may continue remotely.
-    pub(crate) async fn cancel_with_all_below(
-        self: &Arc<Self>,
-        live: &Arc<LiveTask>,
-    ) -> Result<(NamedTask, Vec<Cascaded>), Error> {
+    pub(crate) async fn cancel_with_all_below(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<Vec<Cascaded>, Error> {
         let id = &live.record.id;
         let mut cascaded = Vec::new();
         if self.govern.trees.below(id).iter().any(|node| node.record.id != *id) {
@@ -54,13 +51,13 @@ impl ChanceryInner {
         if !self.govern.trees.below(id).is_empty() {
             cascaded.extend(Box::pin(self.cascade_below(live)).await);
         }
-        let shown = cancelled?;
+        cancelled?;
         if let Some(reason) = live.not_confirmed() {
             let (task, agent) = (id.clone(), live.record.agent.clone());
             let depth = live.node().map_or(0, |node| node.kinship.depth);
             cascaded.push(Cascaded { task, agent, depth, outcome: CascadeOutcome::Unreachable, reason: Some(reason) });
         }
-        Ok((shown, cascaded))
+        Ok(cascaded)
     }
 
     async fn cascade_below(self: &Arc<Self>, live: &LiveTask) -> Vec<Cascaded> {
@@ -75,7 +72,7 @@ impl ChanceryInner {
     }
 
     /// The first ending of the task counts: if that is not the cancel, the caller gets the other one.
-    pub(crate) async fn cancel_live(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<NamedTask, Error> {
+    pub(crate) async fn cancel_live(self: &Arc<Self>, live: &Arc<LiveTask>) -> Result<(), Error> {
         let refused_before = live.visible().cancels_refused;
         if !live.cancel_turn() && !self.call_off(live).await {
             self.end_by_force(live, TaskState::Canceled, None).await;
@@ -84,11 +81,10 @@ impl ChanceryInner {
         // elsewhere may also refuse to stop, and then the task goes on.
         let is_over = |visible: &Visible| visible.terminal || visible.broken || visible.cancels_refused > refused_before;
         let _ = live.watch().wait_for(is_over).await;
-        let task = live.task();
-        match task.status.state {
-            TaskState::Canceled => Ok(shown(&live.record, task, None)),
+        match live.stored().progress.state {
+            TaskState::Canceled => Ok(()),
             // Some agents answer a cancel with a task that they completed: bare, that is a success.
-            state if state.is_terminal() && live.is_cancel_answered() => Ok(shown(&live.record, task, None)),
+            state if state.is_terminal() && live.is_cancel_answered() => Ok(()),
             state if state.is_terminal() => Err(not_cancelable(state)),
             _ => Err(live.cancel_refusal().unwrap_or_else(|| live.broken())),
         }
@@ -103,7 +99,8 @@ impl ChanceryInner {
         }
         let agent = self.agents.load().get(&live.record.agent).cloned();
         let Some(agent) = agent.filter(|agent| agent.runner.keeps_links()) else { return false };
-        let Some(said) = QueuedTurn::again(live) else { return false };
+        let Ok((task, _)) = self.whole(live).await else { return false };
+        let Some(said) = QueuedTurn::again(live, &task) else { return false };
         if let Some((said, token)) = live.stop_with(said) {
             drop(self.execute(live, &agent, said, token, true).await);
         }

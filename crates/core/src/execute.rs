@@ -88,10 +88,14 @@ impl ChanceryInner {
             let recording = self.turn(&live, &agent, queued_turn, token, resumed).instrument(span).await;
             next = match live.end_turn() {
                 AfterTurn::Next(queued_turn, token) => (queued_turn, token, false),
-                AfterTurn::Nothing => return recording,
+                AfterTurn::Nothing => {
+                    self.let_go_if_watched(&live);
+                    return recording;
+                }
                 AfterTurn::Cancel => {
                     drop(recording);
                     self.end_by_force(&live, TaskState::Canceled, None).await;
+                    self.let_go_if_watched(&live);
                     return None;
                 }
             };
@@ -106,6 +110,14 @@ impl ChanceryInner {
         token: CancellationToken,
         resumed: bool,
     ) -> Option<PendingRecording> {
+        let task = match self.bring_back(live).await {
+            Ok(task) => task,
+            Err(error) => {
+                let reason = format!("the node cannot read the task: {}", error.message);
+                self.end_by_force(live, TaskState::Failed, Some(reason)).await;
+                return None;
+            }
+        };
         let (clock, limits) = (Arc::clone(&self.clock), Arc::clone(&self.limits.load()));
         let sink = TaskUpdateSink::new(Arc::clone(live), clock, limits, self.part_store.get().cloned());
         let time_limit = live.time_limit();
@@ -122,7 +134,7 @@ impl ChanceryInner {
         let (link, context_link) =
             if agent.runner.keeps_links() { self.links(live, queued_turn.turn_origin).await } else { (None, None) };
         let turn = Turn {
-            task: live.task(),
+            task,
             message: queued_turn.message,
             metadata: queued_turn.metadata,
             unknown: queued_turn.unknown,

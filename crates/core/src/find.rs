@@ -66,16 +66,16 @@ impl ChanceryInner {
 
     /// The task as it is now, without keeping it.
     pub(crate) async fn current(&self, stored: &Stored) -> Result<Arc<Task>, Error> {
-        match self.open.get(&stored.task.id) {
-            Some(live) => Ok(live.task()),
+        match self.open.get(&stored.task.id).and_then(|live| live.task()) {
+            Some(task) => Ok(task),
             None => self.read(stored, true).await.map(|read| read.task),
         }
     }
 
     /// The same for a list that may leave the artifacts out. They are then not read where a snapshot has the other members.
     pub(crate) async fn current_of_list(&self, stored: &Stored, artifacts: bool) -> Result<Arc<Task>, Error> {
-        match self.open.get(&stored.task.id) {
-            Some(live) => Ok(live.task()),
+        match self.open.get(&stored.task.id).and_then(|live| live.task()) {
+            Some(task) => Ok(task),
             None => self.read(stored, artifacts).await.map(|read| read.task),
         }
     }

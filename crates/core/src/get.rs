@@ -14,7 +14,7 @@ impl ChanceryInner {
         let stored = self.find(context, agent, &get.id).await?;
         let bytes = stored.progress.bytes;
         // Before it is read: what is read and cannot be sent is memory too.
-        let permit = (bytes > COUNTED_FROM).then(|| self.answering.reserve(&context.caller, bytes, &self.limits.load()));
+        let permit = (bytes > COUNTED_FROM).then(|| self.answering.reserve(&context.account(), bytes, &self.limits.load()));
         let permit = permit.transpose()?;
         let task = self.current(&stored).await?;
         let reply = Reply::Task(shown(&stored.task, task, get.history_length));

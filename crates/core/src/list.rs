@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use chancery_protocol::{CallContext, Caller, Error, ErrorKind, ListTasks, NamedTask, TaskId, TaskPage, Timestamp};
+use chancery_protocol::{Account, CallContext, Error, ErrorKind, ListTasks, NamedTask, TaskId, TaskPage, Timestamp};
 use chancery_rules::task_state::task_weight;
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ struct PageToken {
 #[derive(Debug)]
 pub struct PageReader {
     inner: Arc<ChanceryInner>,
-    caller: Caller,
+    account: Account,
     list: ListTasks,
     of: [u8; 8],
     page_size: i32,
@@ -92,7 +92,7 @@ impl ChanceryInner {
         listed.tasks.truncate(limit);
         let mut page = PageReader {
             inner: Arc::clone(self),
-            caller: context.caller.clone(),
+            account: context.account(),
             list,
             of,
             page_size,
@@ -231,9 +231,9 @@ impl PageReader {
         }
         let limits = self.inner.limits.load();
         match &mut self.permit {
-            Some(permit) => permit.grow(weight, &limits),
+            Some(permit) => permit.grow(weight, &limits.answering()),
             None => {
-                self.permit = Some(self.inner.answering.reserve(&self.caller, weight, &limits)?);
+                self.permit = Some(self.inner.answering.reserve(&self.account, weight, &limits)?);
                 Ok(())
             }
         }

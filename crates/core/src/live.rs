@@ -4,6 +4,7 @@
 //! store. The *visible* task changes only after the store has said that an update is durable.
 
 mod account;
+mod body;
 mod not_taken;
 mod tail;
 mod turns;
@@ -21,6 +22,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::account::Admission;
+use self::body::Body;
 pub(crate) use self::not_taken::NotTaken;
 use self::not_taken::limit_reached;
 use self::tail::Tail;
@@ -71,6 +73,7 @@ struct State {
     withdrawal: Withdrawal,
     recording: bool,
     task: Arc<Task>,
+    body: Body,
     tail: Tail,
     turn: Option<CancellationToken>,
     /// The last entry that ended a turn before the running one.
@@ -154,6 +157,7 @@ impl LiveTask {
             withdrawal: Withdrawal::default(),
             recording: false,
             task,
+            body: Body::Here,
             tail,
             turn: None,
             settled_before: settled,
@@ -193,22 +197,6 @@ impl LiveTask {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that can panic runs under this lock; if it ever did, the state is still whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The visible task.
-    pub(crate) fn task(&self) -> Arc<Task> {
-        Arc::clone(&self.lock().task)
-    }
-
-    /// The task, and the weight of its log.
-    pub(crate) fn task_and_weight(&self) -> (Arc<Task>, u64) {
-        let state = self.lock();
-        (Arc::clone(&state.task), state.projected.bytes)
-    }
-
-    pub(crate) fn task_and_seq(&self) -> (Arc<Task>, u64) {
-        let state = self.lock();
-        (Arc::clone(&state.task), state.visible.seq)
     }
 
     /// What the store says of the task, without asking it.

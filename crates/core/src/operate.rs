@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Caller, Error, NamedTask};
+use chancery_protocol::{Account, Caller, Error, NamedTask};
 
 use crate::cancel::not_cancelable;
 use crate::find::{internal, shown};
@@ -43,14 +43,18 @@ impl Chancery {
         }
         let live = self.0.open(stored).await?;
         self.0.note_cancel(&live, || "operator".into());
-        self.0.cancel_with_all_below(&live).await
+        let cascaded = self.0.cancel_with_all_below(&live).await?;
+        let (task, _) = self.0.whole(&live).await?;
+        Ok((shown(&live.record, task, None), cascaded))
     }
 
     /// Every entry of a task's log after `after`, as it comes, until the task ends.
     pub async fn operator_watch(&self, id: &str, after: u64) -> Result<Subscription, Error> {
         let stored = self.operator_find(id).await?;
+        let operator = Account::Caller(Caller::new("", "operator"));
+        let permit = self.0.streams.enter(&operator, &stored.task.id, &self.0.limits.load())?;
         let live = self.0.open(stored).await?;
-        let permit = self.0.streams.enter(&Caller::new("", "operator"), &live.record.id, &self.0.limits.load())?;
+        live.let_go();
         Ok(Subscription::new(Arc::clone(&self.0), live, after, Until::Terminal, permit).with_references(true))
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{ArtifactId, ContextId, Dialect, Error, TaskEvent, TaskId, TaskState};
 use chancery_rules::task_state;
+use futures::FutureExt as _;
 use tokio::sync::watch;
 
 use crate::LogEntry;
@@ -110,7 +111,7 @@ impl Subscription {
 
     /// The task's artifacts in the order they were begun. Those of events already handed out are among them.
     pub fn artifacts(&self) -> Vec<ArtifactId> {
-        self.live.task().artifacts.iter().map(|artifact| artifact.artifact_id.clone()).collect()
+        self.live.artifact_ids()
     }
 
     /// The dialect of the call that made the task.
@@ -216,12 +217,18 @@ impl Subscription {
             Some(events) => events,
             None => Box::pin(self.read_log(limit)).await?,
         };
+        let bytes = weight_of(&events);
+        if bytes > COUNTED_FROM && self.reserve(bytes).now_or_never().is_none() {
+            // Nothing is held while others of this account are read: what is waited for is read again.
+            drop(events);
+            Box::pin(self.reserve(bytes)).await;
+            events = Box::pin(self.read_again(limit)).await?;
+        }
         if let Some(part_store) = self.inner.offloading_part_store().filter(|_| !self.references) {
             events = restored_events(part_store, &self.live.record.id, events).await?;
-        }
-        let bytes = events.iter().map(|entry| task_state::weight(&entry.event)).sum();
-        if bytes > COUNTED_FROM {
-            Box::pin(self.reserve(bytes)).await;
+            if let Some(room) = &mut self.room {
+                room.set(weight_of(&events));
+            }
         }
         if let Some(last) = events.last() {
             self.cursor = last.seq;
@@ -241,8 +248,23 @@ impl Subscription {
         read.map_err(internal)
     }
 
+    /// Reads the next events with the room that they have.
+    async fn read_again(&mut self, limit: usize) -> Result<Vec<Arc<LogEntry>>, Error> {
+        let events = match self.live.tail_after(self.cursor, limit, BATCH_BYTES) {
+            Some(events) => events,
+            None => {
+                let read = self.inner.store.entries_within(&self.live.record.id, self.cursor, limit, BATCH_BYTES).await;
+                read.map_err(internal)?
+            }
+        };
+        if let Some(room) = &mut self.room {
+            room.set(weight_of(&events));
+        }
+        Ok(events)
+    }
+
     async fn read_snapshot(&mut self) -> Result<Arc<LogEntry>, Error> {
-        let bytes = self.live.task_and_weight().1;
+        let bytes = self.live.weight();
         if bytes > COUNTED_FROM {
             self.reserve(bytes).await;
         }
@@ -255,8 +277,12 @@ impl Subscription {
 
     async fn reserve(&mut self, bytes: u64) {
         let limits = self.inner.limits.load_full();
-        self.room = Some(self.inner.answering.wait(self.permit.caller(), bytes, &limits).await);
+        self.room = Some(self.inner.answering.wait(self.permit.account(), bytes, &limits).await);
     }
+}
+
+fn weight_of(events: &[Arc<LogEntry>]) -> u64 {
+    events.iter().map(|entry| task_state::weight(&entry.event)).sum()
 }
 
 fn asks_for_authorization(event: &TaskEvent) -> bool {

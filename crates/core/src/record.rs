@@ -71,6 +71,7 @@ impl ChanceryInner {
                 }
             }
         }
+        self.let_go_if_watched(&live);
     }
 
     /// What a turn cost that ended without its task. It goes the way of the updates, so that the last word is the last written.

@@ -44,7 +44,8 @@ impl ChanceryInner {
         let agent = self.agents.load().get(&stored.task.agent).cloned();
         let live = self.open(stored).await?;
         let agent = agent.filter(|agent| agent.runner.after_restart() == AfterRestart::Resume);
-        if let (Some(agent), Some(queued_turn)) = (agent, QueuedTurn::again(&live)) {
+        let (task, _) = self.whole(&live).await?;
+        if let (Some(agent), Some(queued_turn)) = (agent, QueuedTurn::again(&live, &task)) {
             let message = match self.offloading_part_store() {
                 Some(part_store) => restored_message(part_store, &live.record.id, &queued_turn.message).await?,
                 None => Arc::clone(&queued_turn.message),

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Message, Reply, SendMessage, Sent, TaskEvent, Version};
+use chancery_protocol::{
+    Account, Binding, CallContext, Error, ErrorKind, Message, Reply, SendMessage, Sent, TaskEvent, TaskId, Version,
+};
+use futures::FutureExt as _;
 use tokio::time::Instant;
 
 use crate::ReplyMode;
 use crate::agents::Agent;
+use crate::alarm::Alarm;
 use crate::answering::{AnswerPermit, COUNTED_FROM};
 use crate::check;
-use crate::find::shown;
+use crate::find::{internal, shown};
 use crate::late_reply::LateReply;
 use crate::live::{LiveTask, ShownTask, Visible};
 use crate::publish::{Subscription, Until};
@@ -52,39 +56,94 @@ impl ChanceryInner {
             // Whether there is a task to return at all shows with the agent's first word.
             let _ = live.watch().wait_for(Visible::is_decided).await;
         }
-        let (sent, bytes) = self.sent(context, live, history_length).await?;
-        if bytes <= COUNTED_FROM {
-            return Ok(Answer::Reply(Reply::Sent(sent)));
+        if live.weight() <= COUNTED_FROM || live.refusal().is_some() {
+            return self.sent(context, live, history_length).await.map(|sent| Answer::Reply(Reply::Sent(sent)));
         }
-        let permit = Box::pin(self.room_for_done(context, bytes)).await;
+        Box::pin(self.sent_with_room(context, taken.live, history_length, deadline)).await
+    }
+
+    /// The answer to a send that has many bytes. Where there is no room for it at `deadline`, it is an `Answer::Late`.
+    async fn sent_with_room(
+        self: &Arc<Self>,
+        context: &CallContext,
+        live: Arc<LiveTask>,
+        history_length: Option<i32>,
+        deadline: Option<Instant>,
+    ) -> Result<Answer, Error> {
+        let (account, outline, bytes) = (context.account(), live.outline(), live.weight());
+        let with_room = self.with_room(&account, live);
+        let with_room = match deadline {
+            Some(deadline) => Alarm::default().unless(deadline, with_room).await,
+            None => Some(with_room.await),
+        };
+        let Some(with_room) = with_room else {
+            return Ok(Answer::Late(Box::new(LateReply::without_room(self, context, (outline, bytes), history_length))));
+        };
+        let (live, permit) = with_room?;
+        let sent = self.sent(context, &live, history_length).await?;
         Ok(Answer::of(Reply::Sent(sent), permit))
     }
 
-    /// Room for the answer of a call that has changed something: it waits rather than being refused.
-    pub(crate) async fn room_for_done(&self, context: &CallContext, bytes: u64) -> Option<AnswerPermit> {
+    /// An open task with room for its answer, for a call that has changed something: it waits rather than being refused. Who waits
+    /// holds no task, which is opened again then.
+    pub(crate) async fn with_room(
+        self: &Arc<Self>,
+        account: &Account,
+        live: Arc<LiveTask>,
+    ) -> Result<(Arc<LiveTask>, Option<AnswerPermit>), Error> {
+        let bytes = live.weight();
         if bytes <= COUNTED_FROM {
-            return None;
+            return Ok((live, None));
         }
         let limits = self.limits.load_full();
-        Some(self.answering.wait(&context.caller, bytes, &limits).await)
+        if let Some(permit) = self.answering.wait(account, bytes, &limits).now_or_never() {
+            return Ok((live, Some(permit)));
+        }
+        let id = live.record.id.clone();
+        drop(live);
+        let (live, permit) = self.wait_for_room(account, &id, bytes).await?;
+        Ok((live, Some(permit)))
     }
 
-    /// What a send is answered with, once its turn is over, and its weight: the task, the agent's message, or the agent's refusal.
+    /// Waits for room for so many bytes, and opens the task only then.
+    pub(crate) async fn wait_for_room(
+        self: &Arc<Self>,
+        account: &Account,
+        id: &TaskId,
+        bytes: u64,
+    ) -> Result<(Arc<LiveTask>, AnswerPermit), Error> {
+        let limits = self.limits.load_full();
+        let permit = self.answering.wait(account, bytes, &limits).await;
+        Ok((self.reopen(id).await?, permit))
+    }
+
+    /// Opens the task of a call that has let go of it.
+    pub(crate) async fn reopen(self: &Arc<Self>, id: &TaskId) -> Result<Arc<LiveTask>, Error> {
+        let stored = self.store.find_any(id.as_str()).await.map_err(internal)?;
+        let gone = || Error::task_not_found().with_fact("taskId", id);
+        self.open(stored.ok_or_else(gone)?).await
+    }
+
+    /// What a send is answered with, once its turn is over: the task, the agent's message, or the agent's refusal.
     pub(crate) async fn sent(
         &self,
         context: &CallContext,
         live: &Arc<LiveTask>,
         history_length: Option<i32>,
-    ) -> Result<(Sent, u64), Error> {
-        let ShownTask { task, weight, message_only } = live.shown()?;
+    ) -> Result<Sent, Error> {
+        let ShownTask { task, message_only } = live.shown()?;
         if message_only && let Some(message) = Box::pin(self.message_reply(live)).await? {
             let message = match self.offloading_part_store() {
                 Some(part_store) => Box::pin(restored_reply(part_store, context, &live.record.id, message)).await?,
                 None => message,
             };
-            return Ok((Sent::Message(message), weight));
+            return Ok(Sent::Message(message));
         }
-        Ok((Sent::Task(shown(&live.record, task, history_length)), weight))
+        let task = match task {
+            Some(task) => task,
+            None => Box::pin(self.whole(live)).await?.0,
+        };
+        Ok(Sent::Task(shown(&live.record, task, history_length)))
     }
 
     pub(crate) async fn stream(
@@ -94,7 +153,7 @@ impl ChanceryInner {
         send: SendMessage,
     ) -> Result<Subscription, Error> {
         // A message that nobody may watch is refused before it has done anything.
-        let mut permit = self.streams.reserve(&context.caller, &self.limits.load())?;
+        let mut permit = self.streams.reserve(&context.account(), &self.limits.load())?;
         if let Some(task) = &send.message.task_id {
             check::id_text("message.taskId", task.as_str(), &self.limits.load())?;
             // Whose task it is comes first: strangers neither learn how many watch it nor take a place there.

@@ -108,7 +108,7 @@ pub(crate) struct ChanceryInner {
     pub(crate) part_store: Arc<OnceLock<Arc<dyn PartStore>>>,
     pub(crate) open: Arc<OpenTasks>,
     pub(crate) streams: Arc<Streams>,
-    pub(crate) answering: Arc<AnswerLedger>,
+    pub(crate) answering: AnswerLedger,
     /// How many streams may read from the log at once, so that those far behind do not hold much of it in memory.
     pub(crate) log_reads: Semaphore,
     /// Large tasks are opened one after the other.
@@ -149,7 +149,7 @@ impl Chancery {
             part_store: Arc::default(),
             open: Arc::default(),
             streams: Arc::default(),
-            answering: Arc::default(),
+            answering: AnswerLedger::default(),
             log_reads: Semaphore::new(LOG_READS),
             large_reads: Semaphore::new(1),
             background: TaskTracker::new(),

@@ -31,7 +31,7 @@ pub struct TaskSnapshot {
 impl ChanceryInner {
     /// Keeps a snapshot of an open task whose turn has ended, if its log has grown enough since the last one.
     pub(crate) async fn keep_snapshot_of(&self, live: &LiveTask) {
-        let (task, seq) = live.task_and_seq();
+        let Some((task, seq)) = live.task_and_seq() else { return };
         if self.keep_snapshot(&task, seq, live.snapshot_seq.load(Ordering::Relaxed)).await {
             live.snapshot_seq.store(seq, Ordering::Relaxed);
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chancery_protocol::{Caller, Error, ErrorKind, TaskId};
+use chancery_protocol::{Account, Error, ErrorKind, TaskId};
 
 use crate::limits::TaskLimits;
 
@@ -15,7 +15,8 @@ pub(crate) struct Streams {
 #[derive(Debug, Default)]
 struct Open {
     node: usize,
-    callers: HashMap<Caller, usize>,
+    /// By account, across connections.
+    callers: HashMap<Account, usize>,
     tasks: HashMap<TaskId, usize>,
 }
 
@@ -23,27 +24,27 @@ struct Open {
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     streams: Arc<Streams>,
-    caller: Caller,
+    account: Account,
     /// None while the task is still to be made.
     task: Option<TaskId>,
 }
 
 impl Streams {
-    pub(crate) fn enter(self: &Arc<Self>, caller: &Caller, task: &TaskId, limits: &TaskLimits) -> Result<StreamPermit, Error> {
-        let mut permit = self.reserve(caller, limits)?;
+    pub(crate) fn enter(self: &Arc<Self>, account: &Account, task: &TaskId, limits: &TaskLimits) -> Result<StreamPermit, Error> {
+        let mut permit = self.reserve(account, limits)?;
         permit.watch(task, limits)?;
         Ok(permit)
     }
 
     /// A place for a stream whose task is not known yet. With it in hand a message can be taken: it will be watched.
-    pub(crate) fn reserve(self: &Arc<Self>, caller: &Caller, limits: &TaskLimits) -> Result<StreamPermit, Error> {
-        let mut open = self.lock();
-        let of_caller = open.callers.get(caller).copied().unwrap_or(0);
+    pub(crate) fn reserve(self: &Arc<Self>, account: &Account, limits: &TaskLimits) -> Result<StreamPermit, Error> {
+        let (mut open, of_all) = (self.lock(), account.across_connections());
+        let of_caller = open.callers.get(&of_all).copied().unwrap_or(0);
         within("limits.streams_per_node", open.node, limits.streams_per_node)?;
         within("limits.streams_per_caller", of_caller, limits.streams_per_caller)?;
         open.node += 1;
-        *open.callers.entry(caller.clone()).or_default() += 1;
-        Ok(StreamPermit { streams: Arc::clone(self), caller: caller.clone(), task: None })
+        *open.callers.entry(of_all).or_default() += 1;
+        Ok(StreamPermit { streams: Arc::clone(self), account: account.clone(), task: None })
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -61,8 +62,8 @@ impl Streams {
 }
 
 impl StreamPermit {
-    pub(crate) fn caller(&self) -> &Caller {
-        &self.caller
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
     }
 
     /// The task this stream is of, unless too many are of it already.
@@ -84,7 +85,7 @@ impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut open = self.streams.lock();
         open.node -= 1;
-        leave(&mut open.callers, &self.caller);
+        leave(&mut open.callers, &self.account.across_connections());
         if let Some(task) = &self.task {
             leave(&mut open.tasks, task);
         }
@@ -109,13 +110,19 @@ fn leave<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
 
 #[cfg(test)]
 mod tests {
+    use chancery_protocol::{Caller, PeerConnection};
+
     use super::*;
+
+    fn caller(name: &str) -> Account {
+        Account::Caller(Caller::new("t", name))
+    }
 
     #[test]
     fn each_limit_holds_at_its_edge_and_frees_on_close() {
         let limits = TaskLimits { streams_per_node: 3, streams_per_caller: 2, streams_per_task: 2, ..TaskLimits::default() };
         let streams = Arc::new(Streams::default());
-        let (a, b) = (Caller::new("t", "a"), Caller::new("t", "b"));
+        let (a, b) = (caller("a"), caller("b"));
         let first = streams.enter(&a, &"1".into(), &limits).unwrap();
         let _second = streams.enter(&a, &"1".into(), &limits).unwrap();
         let by_caller = streams.enter(&a, &"2".into(), &limits).unwrap_err();
@@ -131,14 +138,27 @@ mod tests {
     }
 
     #[test]
+    fn callers_without_credentials_are_counted_by_their_network() {
+        let limits = TaskLimits { streams_per_caller: 2, ..TaskLimits::default() };
+        let streams = Arc::new(Streams::default());
+        let at = |last, number| Account::Connection(PeerConnection::new([192, 0, 2, last].into(), number));
+        let _first = streams.reserve(&at(1, 1), &limits).unwrap();
+        let second = streams.reserve(&at(1, 2), &limits).unwrap();
+        assert!(streams.reserve(&at(1, 3), &limits).is_err());
+        assert!(streams.reserve(&at(2, 4), &limits).is_ok());
+        drop(second);
+        assert!(streams.reserve(&at(1, 3), &limits).is_ok());
+    }
+
+    #[test]
     fn a_reserved_place_counts_for_its_task_once_that_is_known() {
         let limits = TaskLimits { streams_per_task: 1, ..TaskLimits::default() };
         let streams = Arc::new(Streams::default());
-        let mut permit = streams.reserve(&Caller::new("t", "a"), &limits).unwrap();
+        let mut permit = streams.reserve(&caller("a"), &limits).unwrap();
         permit.watch(&"1".into(), &limits).unwrap();
         permit.watch(&"1".into(), &limits).unwrap();
-        assert!(streams.enter(&Caller::new("t", "b"), &"1".into(), &limits).is_err());
+        assert!(streams.enter(&caller("b"), &"1".into(), &limits).is_err());
         drop(permit);
-        assert!(streams.enter(&Caller::new("t", "b"), &"1".into(), &limits).is_ok());
+        assert!(streams.enter(&caller("b"), &"1".into(), &limits).is_ok());
     }
 }

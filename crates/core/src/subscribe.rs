@@ -29,8 +29,10 @@ impl ChanceryInner {
             let message = format!("the task has ended ({}); get it instead", stored.progress.state.name());
             return Err(Error::new(ErrorKind::UnsupportedOperation, message));
         }
+        // Before it is read: a stream that is refused reads nothing.
+        let permit = self.streams.enter(&context.account(), &stored.task.id, &self.limits.load())?;
         let live = self.open(stored).await?;
-        let permit = self.streams.enter(&context.caller, &live.record.id, &self.limits.load())?;
+        live.let_go();
         let until = match context.version {
             Version::V1_0 => Until::Terminal,
             // Before 1.0 an event with `final` ends the stream, and a task that waits for its caller sends one.
@@ -50,8 +52,10 @@ impl ChanceryInner {
     /// The task as it was after entry `seq`, as the first event of a stream that goes on from there.
     pub(crate) async fn snapshot(&self, live: &LiveTask, seq: u64) -> Result<LogEntry, Error> {
         let at = self.clock.now();
-        let (task, visible) = live.task_and_seq();
-        let task = if visible == seq { task } else { Arc::new(self.read_at(&live.record.id, seq).await?) };
+        let task = match self.whole(live).await? {
+            (task, visible) if visible == seq => task,
+            _ => Arc::new(self.read_at(&live.record.id, seq).await?),
+        };
         Ok(LogEntry { seq, at, event: TaskEvent::Created(task) })
     }
 }

@@ -180,5 +180,5 @@ async fn secure(
         .as_deref()
         .map_or(CountedPeer::Address(address), |der| CountedPeer::Certificate(address, SealKey::digest(der)));
     let place = connections.enter(peer, &limits).ok_or_else(|| refused("there are too many connections"))?;
-    Ok((stream, ConnectionOrigin { address: Some(address), certificate }, place))
+    Ok((stream, ConnectionOrigin { certificate, ..address.into() }, place))
 }

@@ -146,20 +146,31 @@ impl Doors {
 
     /// The answer to a JSON-RPC call that was rejected before it was read: in its version and with its id, where a
     /// small look at it shows them.
-    pub(crate) async fn reject_json_rpc<B>(&self, head: &Parts, body: B, away: Rejection) -> DoorResponse
+    pub(crate) async fn reject_json_rpc<B>(
+        &self,
+        head: &Parts,
+        body: B,
+        origin: &ConnectionOrigin,
+        away: Rejection,
+    ) -> DoorResponse
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let bytes = self.peek(body).await;
+        let bytes = self.peek(body, origin).await;
         self.reject_read(head, &bytes, away)
     }
 
     /// The body of a rejected call, if it is small. A body that stays unread has its connection closed, and a client that
     /// uses that connection again finds it gone.
-    pub(crate) async fn peek<B>(&self, body: B) -> Bytes
+    pub(crate) async fn peek<B>(&self, body: B, origin: &ConnectionOrigin) -> Bytes
     where
         B: Body<Data = Bytes> + Unpin,
     {
+        let most = body.size_hint().upper().and_then(|most| usize::try_from(most).ok()).unwrap_or(PEEKED_BYTES);
+        let mut room = self.body_room(None, origin);
+        if room.hold(most.min(PEEKED_BYTES)).is_err() {
+            return Bytes::new();
+        }
         let patience = self.settings().limits.body_read();
         let peeked = async { Limited::new(body.map_err(|_| "unread"), PEEKED_BYTES).collect().await.ok() };
         let bytes = tokio::time::timeout(patience, peeked).await.ok().flatten().map(http_body_util::Collected::to_bytes);

@@ -10,16 +10,10 @@ use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
 use crate::limits::InboundLimits;
+use crate::reading::BodyRoom;
 
-pub(crate) async fn read<B>(body: B, limits: &InboundLimits) -> Result<Bytes, Error>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
-    read_framed(body, 0, limits).await
-}
-
-/// The same for a body whose transport wraps it in this many bytes, which do not count.
-pub(crate) async fn read_framed<B>(body: B, frame: usize, limits: &InboundLimits) -> Result<Bytes, Error>
+/// Reads a body whose transport wraps it in this many bytes, which do not count.
+pub(crate) async fn read_framed<B>(body: B, frame: usize, limits: &InboundLimits, room: &mut BodyRoom) -> Result<Bytes, Error>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -29,7 +23,7 @@ where
         return Err(too_large(limits));
     }
     // Most bodies are there already: then no timer is set.
-    match Alarm::default().unless(Instant::now() + limits.body_read(), collect(body, most, limits)).await {
+    match Alarm::default().unless(Instant::now() + limits.body_read(), collect(body, most, limits, room)).await {
         Some(read) => read,
         None => Err(Error::new(
             ErrorKind::DeadlineExceeded,
@@ -38,7 +32,7 @@ where
     }
 }
 
-async fn collect<B>(mut body: B, most: usize, limits: &InboundLimits) -> Result<Bytes, Error>
+async fn collect<B>(mut body: B, most: usize, limits: &InboundLimits, room: &mut BodyRoom) -> Result<Bytes, Error>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -53,6 +47,7 @@ where
         if so_far + bytes.len() > most {
             return Err(too_large(limits));
         }
+        room.hold(so_far + bytes.len())?;
         // Most bodies come in one piece, which is then not copied.
         match first.take() {
             None if joined.is_empty() => first = Some(bytes),
@@ -93,6 +88,9 @@ pub(crate) fn check_content(head: &Parts, body: &Bytes) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
+    use crate::reading::room_for_tests;
     use futures::stream;
     use http_body::Frame;
     use http_body_util::StreamBody;
@@ -101,6 +99,35 @@ mod tests {
         let frames: Vec<_> =
             pieces.iter().map(|piece| Ok::<_, std::io::Error>(Frame::data(Bytes::from_static(piece.as_bytes())))).collect();
         StreamBody::new(stream::iter(frames))
+    }
+
+    async fn read(body: impl Body<Data = Bytes> + Unpin, limits: &InboundLimits) -> Result<Bytes, Error> {
+        read_framed(body, 0, limits, &mut room_for_tests(&Arc::default(), 1, limits)).await
+    }
+
+    /// A body of so many bytes in two pieces.
+    fn two_pieces(bytes: usize) -> impl Body<Data = Bytes> + Unpin {
+        let piece = |bytes| Ok::<_, std::io::Error>(Frame::data(Bytes::from(vec![b'x'; bytes])));
+        StreamBody::new(stream::iter([piece(bytes / 2), piece(bytes - bytes / 2)]))
+    }
+
+    #[tokio::test]
+    async fn bodies_that_are_read_have_room_up_to_the_limits_and_give_it_back() {
+        let limits =
+            InboundLimits { reading_bytes_per_caller: 40_000, reading_bytes_per_node: 45_000, ..InboundLimits::default() };
+        let (ledger, mut rooms) = (Arc::default(), Vec::new());
+        for connection in 1..=4 {
+            let mut room = room_for_tests(&ledger, connection, &limits);
+            read_framed(two_pieces(10_000), 0, &limits, &mut room).await.expect("at the edge there is room");
+            rooms.push(room);
+        }
+        let mut fifth = room_for_tests(&ledger, 5, &limits);
+        let refused = read_framed(two_pieces(5_000), 0, &limits, &mut fifth).await.unwrap_err();
+        assert_eq!((refused.kind, &*refused.facts[0].1), (ErrorKind::Unavailable, "limits.reading_bytes_per_caller"));
+        assert!(refused.retry_after.is_some());
+        read_framed(two_pieces(4_096), 0, &limits, &mut fifth).await.expect("small bodies are not counted");
+        drop(rooms);
+        read_framed(two_pieces(1_000_000), 0, &limits, &mut fifth).await.expect("one that is alone has room");
     }
 
     #[tokio::test]

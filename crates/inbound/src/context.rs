@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use chancery_identity::credentials::Known;
-use chancery_protocol::{AgentName, Binding, CallContext, Error, ErrorKind, IdentityProof, TraceId, Version};
+use chancery_protocol::{AgentName, Binding, CallContext, Error, ErrorKind, IdentityProof, PeerConnection, TraceId, Version};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::signposts::Signposts;
+use crate::origin::ConnectionOrigin;
+use crate::signposts::{Signposts, Spot};
 
 const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const A2A_EXTENSIONS: &str = "a2a-extensions";
@@ -200,9 +201,17 @@ pub(crate) struct Draft {
     /// The agent whose own address the call came to.
     pub(crate) via: Option<AgentName>,
     pub(crate) known: Known,
+    /// The connection of a caller that anybody can be.
+    pub(crate) unlisted_at: Option<PeerConnection>,
 }
 
 impl Draft {
+    /// A call that this caller makes at this spot.
+    pub(crate) fn new(spot: Spot, known: Known, origin: &ConnectionOrigin) -> Self {
+        let unlisted_at = origin.of_unlisted(&known);
+        Self { agent: spot.agent, via: spot.via, known, unlisted_at }
+    }
+
     /// The context of a call that was read: its version is known, and its tenant is settled here. There is no other way from a
     /// transport to a `CallContext`.
     pub(crate) fn context(
@@ -233,6 +242,7 @@ impl Draft {
             hop_token,
             within: None,
             via: self.via,
+            unlisted_at: self.unlisted_at,
         };
         settle_tenant(&mut context, signposts, tenant.as_deref(), named)?;
         Ok(context)
@@ -301,7 +311,8 @@ mod tests {
         let known = Known { caller: Caller::new("red", "caller"), standing };
         let mut headers = HeaderMap::new();
         headers.extend(in_header.map(|tenant| (HeaderName::from_static(A2A_TENANT), tenant.parse().unwrap())));
-        let (draft, named) = (Draft { agent: None, via: None, known }, NamedTenants { in_body, in_path: None });
+        let (draft, named) =
+            (Draft { agent: None, via: None, known, unlisted_at: None }, NamedTenants { in_body, in_path: None });
         let head = CallHead::read(&headers).unwrap();
         let context = draft.context(head, named, &signposts, Binding::JsonRpc, Version::V1_0).ok()?;
         Some((context.agent.map(|agent| agent.to_string()), context.caller.tenant.to_string()))

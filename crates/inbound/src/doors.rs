@@ -26,6 +26,7 @@ use crate::limits::InboundLimits;
 use crate::origin::ConnectionOrigin;
 use crate::own_hosts::OwnHosts;
 use crate::rates::Rates;
+use crate::reading::ReadBody;
 use crate::refused_names::RefusedNames;
 use crate::response::{self, DoorBody, DoorResponse};
 use crate::shared_events::SharedEvents;
@@ -113,7 +114,7 @@ impl Doors {
     }
 
     pub fn authenticator(&self) -> &Authenticator {
-        &self.0.settings.authenticator
+        &self.settings().authenticator
     }
 
     /// Whether requests to hosts that are not the node's own are refused.
@@ -222,7 +223,7 @@ impl Doors {
         };
         let version = call.version;
         match self.enter(&head, spot, origin, body).await {
-            Ok((draft, body)) => self.rest(&head, draft, call, &body).await,
+            Ok((draft, mut body)) => body.take_room().during(self.rest(&head, draft, call, &body)).await,
             Err(away) => refuse_rest(away, version),
         }
     }
@@ -232,7 +233,8 @@ impl Doors {
         B: Body<Data = Bytes> + Unpin,
     {
         match self.enter_grpc(&head, origin, body).await {
-            Ok((known, bytes)) => {
+            Ok((known, body)) => {
+                head.extensions.insert(origin.of_unlisted(&known));
                 head.extensions.insert(known);
                 let mut spot = self.settings().signposts.spot_of_host(&head);
                 // Calls for the extended card are the only ones that say where the agent is.
@@ -240,7 +242,8 @@ impl Doors {
                     spot.base = self.0.published.base_of(&head);
                 }
                 head.extensions.insert(spot);
-                self.0.grpc.call(Request::from_parts(head, Full::new(bytes))).await
+                let (bytes, room) = body.into_parts();
+                room.during(self.0.grpc.call(Request::from_parts(head, Full::new(bytes)))).await
             }
             Err(away) => {
                 let refused = GrpcDoors::refuse(&away.error, head.uri.path());
@@ -249,14 +252,14 @@ impl Doors {
         }
     }
 
-    async fn enter_grpc<B>(&self, head: &Parts, origin: &ConnectionOrigin, body: B) -> Result<(Known, Bytes), Rejection>
+    async fn enter_grpc<B>(&self, head: &Parts, origin: &ConnectionOrigin, body: B) -> Result<(Known, ReadBody), Rejection>
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let pending = self.authenticate_head(head, origin).await?;
-        let bytes = body::read_framed(body, GRPC_FRAME, &self.settings().limits).await?;
-        let known = self.authenticate_body(pending, head, &bytes, origin).await?;
-        Ok((known, bytes))
+        let body = self.read_body(body, GRPC_FRAME, &pending, origin).await?;
+        let known = self.authenticate_body(pending, head, &body, origin).await?;
+        Ok((known, body))
     }
 
     async fn root<B>(&self, head: &Parts, spot: Spot, origin: &ConnectionOrigin, body: B) -> DoorResponse
@@ -273,9 +276,9 @@ impl Doors {
         }
         let pending = match self.authenticate_head(head, origin).await {
             Ok(pending) => pending,
-            Err(away) => return Box::pin(self.reject_json_rpc(head, body, away)).await,
+            Err(away) => return Box::pin(self.reject_json_rpc(head, body, origin, away)).await,
         };
-        let body = match body::read(body, &self.settings().limits).await {
+        let mut body = match self.read_body(body, 0, &pending, origin).await {
             Ok(body) => body,
             Err(error) => return response::json_rpc_error(&error, Version::V1_0, "null"),
         };
@@ -287,27 +290,30 @@ impl Doors {
             },
         };
         match body::check_content(head, &body) {
-            Ok(()) => self.json_rpc(head, Draft { agent: spot.agent, via: spot.via, known }, &body).await,
+            Ok(()) => {
+                let room = body.take_room();
+                room.during(self.json_rpc(head, Draft::new(spot, known, origin), &body)).await
+            }
             Err(error) => response::json_rpc_error(&error, Version::V1_0, "null"),
         }
     }
 
     /// What a call passes before it is understood: rate limits, credentials, its body under its limits.
-    async fn enter<B>(&self, head: &Parts, spot: Spot, origin: &ConnectionOrigin, body: B) -> Result<(Draft, Bytes), Rejection>
+    async fn enter<B>(&self, head: &Parts, spot: Spot, origin: &ConnectionOrigin, body: B) -> Result<(Draft, ReadBody), Rejection>
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let pending = match self.authenticate_head(head, origin).await {
             Ok(pending) => pending,
             Err(away) => {
-                self.peek(body).await;
+                self.peek(body, origin).await;
                 return Err(away);
             }
         };
-        let bytes = body::read(body, &self.settings().limits).await?;
-        let known = self.authenticate_body(pending, head, &bytes, origin).await?;
-        body::check_content(head, &bytes)?;
-        Ok((Draft { agent: spot.agent, via: spot.via, known }, bytes))
+        let body = self.read_body(body, 0, &pending, origin).await?;
+        let known = self.authenticate_body(pending, head, &body, origin).await?;
+        body::check_content(head, &body)?;
+        Ok((Draft::new(spot, known, origin), body))
     }
 
     pub(crate) fn rates(&self) -> &Rates {

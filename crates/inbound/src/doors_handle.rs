@@ -59,10 +59,11 @@ impl tower::Service<Request<axum::body::Body>> for DoorsHandle {
 
     fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
         let doors = self.doors();
-        let address = request.extensions().get::<axum::extract::ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
         // A program that mounts the doors behind a listener of its own can say where a request came from.
-        let origin =
-            request.extensions().get::<ConnectionOrigin>().cloned().unwrap_or(ConnectionOrigin { address, certificate: None });
+        let origin = request.extensions().get::<ConnectionOrigin>().cloned().unwrap_or_else(|| {
+            let peer = request.extensions().get::<axum::extract::ConnectInfo<SocketAddr>>();
+            peer.map(|info| info.0.into()).unwrap_or_default()
+        });
         Box::pin(async move { Ok(doors.handle(request, &origin).await) })
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use chancery_core::{Answer, AnswerPermit, Chancery};
 use chancery_identity::credentials::Known;
-use chancery_protocol::{Binding, CallContext, Error, ErrorKind, Reply, Request as Call, TaskEvent, Version};
+use chancery_protocol::{Binding, CallContext, Error, ErrorKind, PeerConnection, Reply, Request as Call, TaskEvent, Version};
 use chancery_wire::pb::generated::{a2a_v1, lf_a2a_v1};
 use chancery_wire::{TaskNames, errors};
 use http::Request;
@@ -111,7 +111,8 @@ fn head<T>(request: &tonic::Request<T>, spot: &Spot, version: Version) -> Result
     }
     let known = request.extensions().get::<Known>().cloned();
     let known = known.ok_or_else(|| Error::new(ErrorKind::Internal, "the call came past the door without a caller"))?;
-    Ok((Draft { agent: spot.agent.clone(), via: None, known }, CallHead::read(&headers)?))
+    let unlisted_at = request.extensions().get::<Option<PeerConnection>>().copied().flatten();
+    Ok((Draft { agent: spot.agent.clone(), via: None, known, unlisted_at }, CallHead::read(&headers)?))
 }
 
 /// Reads a call and settles whose it is and which agent it is for. gRPC has no paths to mount agents under; hosts and tenants

@@ -1,11 +1,11 @@
 //! TLS handshakes that are under way, bounded apart from connections: when there are too many, the slowest makes room.
 //!
 //! A client that floods an address with unfinished handshakes takes no slot from callers that finish theirs,
-//! even at the same address.
+//! even at the same address. Peers that have sent their first message are counted apart from silent sockets: each costs
+//! the flood a message, and a caller needs one round trip more to show its certificate.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
@@ -19,15 +19,21 @@ pub(crate) struct Handshakes(Mutex<Underway>);
 struct Underway {
     begun: u64,
     total: usize,
-    /// Oldest first. No list is empty.
-    by_address: HashMap<IpAddr, VecDeque<Unfinished>>,
+    /// None has both lists empty.
+    by_address: HashMap<IpAddr, OfAddress>,
+}
+
+/// The handshakes of one address, oldest first.
+#[derive(Debug, Default)]
+struct OfAddress {
+    silent: VecDeque<Unfinished>,
+    /// Those whose peer has sent its whole first message.
+    spoken: VecDeque<Unfinished>,
 }
 
 #[derive(Debug)]
 struct Unfinished {
     number: u64,
-    /// The peer has sent its whole first message.
-    has_spoken: Arc<AtomicBool>,
     evicted: CancellationToken,
 }
 
@@ -37,30 +43,33 @@ pub(crate) struct HandshakePermit {
     all: Arc<Handshakes>,
     address: IpAddr,
     number: u64,
-    has_spoken: Arc<AtomicBool>,
+    /// So many of its address may have spoken.
+    hellos: usize,
     evicted: CancellationToken,
 }
 
 impl Handshakes {
-    /// Begins a handshake. Where its address or the node has as many as it may, another one is evicted: of this address, or else of
-    /// the address that has most.
+    /// Begins a handshake. Where its address has as many silent ones as it may, or the node as many of all, another one is
+    /// evicted: of this address, or else of the address that has most.
     pub(crate) fn begin(self: &Arc<Self>, address: IpAddr, limits: &InboundLimits) -> HandshakePermit {
         let mut underway = self.lock();
-        let of_address = underway.by_address.get(&address).map_or(0, VecDeque::len);
-        if of_address >= limits.tls_handshakes_per_address.max(1) && !limits.trusted_proxies.contain(address) {
+        let silent = underway.by_address.get(&address).map_or(0, |own| own.silent.len());
+        let is_proxy = limits.trusted_proxies.contain(address);
+        if silent >= limits.tls_handshakes_per_address.max(1) && !is_proxy {
             underway.evict(address);
         } else if underway.total >= limits.tls_handshakes.max(1)
-            && let Some(crowded) = underway.by_address.iter().max_by_key(|(_, list)| list.len()).map(|(address, _)| *address)
+            && let Some(crowded) = underway.by_address.iter().max_by_key(|(_, own)| own.len()).map(|(address, _)| *address)
         {
             underway.evict(crowded);
         }
         let number = underway.begun;
         underway.begun += 1;
         underway.total += 1;
-        let (has_spoken, evicted) = (Arc::<AtomicBool>::default(), CancellationToken::new());
-        let unfinished = Unfinished { number, has_spoken: Arc::clone(&has_spoken), evicted: evicted.clone() };
-        underway.by_address.entry(address).or_default().push_back(unfinished);
-        HandshakePermit { all: Arc::clone(self), address, number, has_spoken, evicted }
+        let evicted = CancellationToken::new();
+        let unfinished = Unfinished { number, evicted: evicted.clone() };
+        underway.by_address.entry(address).or_default().silent.push_back(unfinished);
+        let hellos = if is_proxy { usize::MAX } else { limits.tls_hellos_per_address.max(1) };
+        HandshakePermit { all: Arc::clone(self), address, number, hellos, evicted }
     }
 
     fn lock(&self) -> MutexGuard<'_, Underway> {
@@ -68,25 +77,37 @@ impl Handshakes {
     }
 }
 
+impl OfAddress {
+    fn len(&self) -> usize {
+        self.silent.len() + self.spoken.len()
+    }
+
+    fn take(&mut self, number: u64) -> Option<Unfinished> {
+        let take = |list: &mut VecDeque<Unfinished>| {
+            let place = list.iter().position(|one| one.number == number)?;
+            list.remove(place)
+        };
+        take(&mut self.silent).or_else(|| take(&mut self.spoken))
+    }
+}
+
 impl Underway {
     /// Evicts the oldest handshake of an address whose peer has not spoken, or the oldest of all. So idle
     /// sockets never evict active peers.
     fn evict(&mut self, address: IpAddr) {
-        let Some(list) = self.by_address.get(&address) else { return };
-        let silent = list.iter().position(|one| !one.has_spoken.load(Ordering::Relaxed)).unwrap_or(0);
-        if let Some(evicted) = self.take(address, silent) {
-            evicted.evicted.cancel();
-        }
+        self.remove(address, |own| own.silent.pop_front().or_else(|| own.spoken.pop_front()));
     }
 
-    fn take(&mut self, address: IpAddr, place: usize) -> Option<Unfinished> {
-        let list = self.by_address.get_mut(&address)?;
-        let taken = list.remove(place)?;
-        self.total -= 1;
-        if list.is_empty() {
+    /// Takes one handshake of an address off the list, and tells it.
+    fn remove(&mut self, address: IpAddr, take: impl FnOnce(&mut OfAddress) -> Option<Unfinished>) {
+        let Some(own) = self.by_address.get_mut(&address) else { return };
+        if let Some(taken) = take(own) {
+            self.total -= 1;
+            taken.evicted.cancel();
+        }
+        if own.len() == 0 {
             self.by_address.remove(&address);
         }
-        Some(taken)
     }
 }
 
@@ -95,9 +116,16 @@ impl HandshakePermit {
         self.address
     }
 
-    /// Notes that the peer has sent its first message.
+    /// Notes that the peer has sent its first message. Where more of its address have than may, the oldest of those is evicted.
     pub(crate) fn spoke(&self) {
-        self.has_spoken.store(true, Ordering::Relaxed);
+        let mut underway = self.all.lock();
+        let Some(own) = underway.by_address.get_mut(&self.address) else { return };
+        let Some(place) = own.silent.iter().position(|one| one.number == self.number) else { return };
+        let is_full = own.spoken.len() >= self.hellos;
+        own.spoken.extend(own.silent.remove(place));
+        if is_full {
+            underway.remove(self.address, |own| own.spoken.pop_front());
+        }
     }
 
     /// Ends when another handshake has taken the place of this one.
@@ -108,11 +136,7 @@ impl HandshakePermit {
 
 impl Drop for HandshakePermit {
     fn drop(&mut self) {
-        let mut underway = self.all.lock();
-        let place = underway.by_address.get(&self.address).and_then(|list| list.iter().position(|one| one.number == self.number));
-        if let Some(place) = place {
-            underway.take(self.address, place);
-        }
+        self.all.lock().remove(self.address, |own| own.take(self.number));
     }
 }
 
@@ -126,7 +150,12 @@ mod tests {
 
     #[test]
     fn the_oldest_that_has_not_spoken_makes_room_at_its_own_address() {
-        let limits = InboundLimits { tls_handshakes_per_address: 3, tls_handshakes: 100, ..InboundLimits::default() };
+        let limits = InboundLimits {
+            tls_handshakes_per_address: 2,
+            tls_hellos_per_address: 2,
+            tls_handshakes: 100,
+            ..InboundLimits::default()
+        };
         let all = Arc::new(Handshakes::default());
         let (here, there): (IpAddr, IpAddr) = ([127, 0, 0, 1].into(), [127, 0, 0, 2].into());
         let other = all.begin(there, &limits);
@@ -136,11 +165,13 @@ mod tests {
         let fourth = all.begin(here, &limits);
         assert_eq!([&other, &first, &second, &third, &fourth].map(is_evicted), [false, false, true, false, false]);
         third.spoke();
-        fourth.spoke();
         let _fifth = all.begin(here, &limits);
-        assert!(is_evicted(&first), "all have spoken: then the oldest goes");
+        assert!(!is_evicted(&first) && !is_evicted(&third), "silent ones take no place of those that have spoken");
+        fourth.spoke();
+        assert_eq!([&first, &third, &fourth].map(is_evicted), [true, false, false], "three have spoken: then the oldest goes");
         drop(third);
         let sixth = all.begin(here, &limits);
+        sixth.spoke();
         assert!(!is_evicted(&fourth) && !is_evicted(&sixth), "one that is done has left its place");
     }
 

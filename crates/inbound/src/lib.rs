@@ -32,6 +32,7 @@ mod origin;
 mod own_hosts;
 mod paging;
 mod rates;
+mod reading;
 mod refused_names;
 mod rendered;
 mod response;

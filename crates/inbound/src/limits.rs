@@ -19,10 +19,16 @@ pub struct InboundLimits {
     pub header_read_ms: u64,
     /// How long a TLS handshake may take.
     pub tls_handshake_ms: u64,
-    /// TLS handshakes of one address that are under way. One more takes the place of the oldest, the silent ones first.
+    /// TLS handshakes of one address whose peers have sent nothing yet. One more takes the place of the oldest.
     pub tls_handshakes_per_address: usize,
-    /// The same for all addresses together: the one that has most makes room.
+    /// TLS handshakes of one address whose peers have sent their first message. One more takes the place of the oldest.
+    pub tls_hellos_per_address: usize,
+    /// Both for all addresses together: the one that has most makes room.
     pub tls_handshakes: usize,
+    /// Bytes of bodies that are being read from one caller, or worked on; from one address, where callers have no credentials.
+    pub reading_bytes_per_caller: u64,
+    /// The same for all callers together.
+    pub reading_bytes_per_node: u64,
     /// How long a request may take to send its body.
     pub body_read_ms: u64,
     /// How long a peer may take no byte of what is sent to it before the connection is closed.
@@ -64,7 +70,10 @@ impl Default for InboundLimits {
             header_read_ms: 30_000,
             tls_handshake_ms: 10_000,
             tls_handshakes_per_address: 256,
+            tls_hellos_per_address: 2_048,
             tls_handshakes: 4_096,
+            reading_bytes_per_caller: 32 * 1024 * 1024,
+            reading_bytes_per_node: 256 * 1024 * 1024,
             body_read_ms: 30_000,
             write_stall_ms: 30_000,
             connections: 20_000,

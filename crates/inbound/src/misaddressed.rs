@@ -39,7 +39,7 @@ impl Doors {
         let path = self.spot_of(head).map_or(head.uri.path(), |(_, path)| path);
         if matches!(path, "" | "/") && head.method == Method::POST {
             let status = StatusCode::from_u16(errors::http_status(error.kind, Version::V1_0));
-            let mut response = self.reject_json_rpc(head, body, error.into()).await;
+            let mut response = self.reject_json_rpc(head, body, origin, error.into()).await;
             // Also where JSON-RPC would say 200: the request is refused for its HTTP.
             *response.status_mut() = status.unwrap_or(StatusCode::BAD_REQUEST);
             return response;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use chancery_core::ByteLedger;
 use chancery_protocol::{Caller, Error, ErrorKind};
 
 use crate::buckets::Buckets;
@@ -19,11 +20,15 @@ const LOG_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Rates {
     per_caller: Option<Arc<Buckets<Caller>>>,
+    /// The rate of one caller, for callers without credentials: by their address, because they all have one name.
+    per_unknown: Option<Arc<Buckets<IpAddr>>>,
     per_address: Option<Arc<Buckets<IpAddr>>>,
     limits: RateLimits,
     start: Instant,
     caller_notices: Arc<RejectionNotices>,
     address_notices: Arc<RejectionNotices>,
+    /// Bytes of bodies that are being read.
+    reading: Arc<ByteLedger>,
 }
 
 /// The rate and the burst of a caller, and those of an address.
@@ -47,11 +52,13 @@ impl Rates {
         let limits = RateLimits::from(limits);
         Self {
             per_caller: Buckets::new(limits.caller.0, limits.caller.1).map(Arc::new),
+            per_unknown: Buckets::new(limits.caller.0, limits.caller.1).map(Arc::new),
             per_address: Buckets::new(limits.address.0, limits.address.1).map(Arc::new),
             limits,
             start: Instant::now(),
             caller_notices: Arc::default(),
             address_notices: Arc::default(),
+            reading: Arc::default(),
         }
     }
 
@@ -60,23 +67,32 @@ impl Rates {
         let mut renewed = Self { start: self.start, ..Self::new(after) };
         if self.limits.caller == renewed.limits.caller {
             renewed.per_caller.clone_from(&self.per_caller);
+            renewed.per_unknown.clone_from(&self.per_unknown);
         }
         if self.limits.address == renewed.limits.address {
             renewed.per_address.clone_from(&self.per_address);
         }
         renewed.caller_notices.clone_from(&self.caller_notices);
         renewed.address_notices.clone_from(&self.address_notices);
+        renewed.reading.clone_from(&self.reading);
         renewed
     }
 
-    /// Counts a call of a caller, or rejects it with the time to wait. All calls to an open node are of one caller, so the
-    /// default rate does not apply to its loopback.
+    pub(crate) fn reading(&self) -> &Arc<ByteLedger> {
+        &self.reading
+    }
+
+    /// Counts a call of a caller, or rejects it with the time to wait. All calls to an open node are of one caller: they are
+    /// counted by address, and the default rate does not apply to its loopback.
     pub(crate) fn take_caller(&self, caller: &Caller, address: Option<IpAddr>, open_node: bool) -> Result<(), Error> {
         if open_node && is_loopback(address) && self.limits.caller == RateLimits::from(&InboundLimits::default()).caller {
             return Ok(());
         }
         let now = self.start.elapsed();
-        let taken = self.per_caller.as_ref().map_or(Ok(()), |buckets| buckets.take(caller, now));
+        let taken = match address.filter(|_| open_node) {
+            Some(address) => self.per_unknown.as_ref().map_or(Ok(()), |buckets| buckets.take(&address, now)),
+            None => self.per_caller.as_ref().map_or(Ok(()), |buckets| buckets.take(caller, now)),
+        };
         taken.map_err(|wait| {
             let who = format_args!("{}/{}", caller.tenant, caller.name);
             self.caller_notices.reject(PER_CALLER, self.limits.caller.0, &who, now, wait)
@@ -155,6 +171,15 @@ mod tests {
         assert!(renewed.take_address(address, true).is_err(), "the new rate holds");
         let more = InboundLimits { calls_burst_per_caller: 3, ..other.clone() };
         assert!(renewed.renewed(&more).take_caller(&caller, None, false).is_ok());
+    }
+
+    #[test]
+    fn callers_without_credentials_are_counted_by_their_address() {
+        let limits = InboundLimits { calls_per_second_per_caller: 1, calls_burst_per_caller: 2, ..InboundLimits::default() };
+        let (rates, anybody) = (Rates::new(&limits), Caller::new("default", "anonymous"));
+        let [here, there] = [[192, 0, 2, 1], [192, 0, 2, 2]].map(|address| Some(address.into()));
+        while rates.take_caller(&anybody, here, true).is_ok() {}
+        assert!(rates.take_caller(&anybody, there, true).is_ok(), "another address has its own rate");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is known about a call beside what it asks: who, how, under which conditions.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use serde::de::{self, Deserializer};
@@ -21,6 +22,44 @@ pub struct Caller {
 impl Caller {
     pub fn new(tenant: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self { tenant: tenant.into(), name: name.into() }
+    }
+}
+
+/// The connection that a call came over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PeerConnection {
+    /// The address of the peer; for IPv6 the network of 64 bits that one machine chooses its addresses from.
+    pub network: IpAddr,
+    /// Which of this process's connections it is.
+    pub number: u64,
+}
+
+impl PeerConnection {
+    pub fn new(address: IpAddr, number: u64) -> Self {
+        let network = match address.to_canonical() {
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+            v4 => v4,
+        };
+        Self { network, number }
+    }
+}
+
+/// Whose limits on memory and streams a call counts against.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Account {
+    /// A caller that proved to be one of those the operator lists.
+    Caller(Caller),
+    /// A connection, where anybody can be a new caller with each call.
+    Connection(PeerConnection),
+}
+
+impl Account {
+    /// The same for all connections of the network.
+    pub fn across_connections(&self) -> Self {
+        match self {
+            Self::Caller(caller) => Self::Caller(caller.clone()),
+            Self::Connection(peer) => Self::Connection(PeerConnection { number: 0, ..*peer }),
+        }
     }
 }
 
@@ -109,6 +148,8 @@ pub struct CallContext {
     pub within: Option<TaskId>,
     /// The agent whose own address the call came to: it says who calls, not who may.
     pub via: Option<AgentName>,
+    /// The connection of a caller that anybody can be: without authentication, or with a key that nobody listed.
+    pub unlisted_at: Option<PeerConnection>,
 }
 
 impl CallContext {
@@ -130,11 +171,20 @@ impl CallContext {
             hop_token: None,
             within: None,
             via: None,
+            unlisted_at: None,
         }
     }
 }
 
 impl CallContext {
+    /// Whose limits it counts against.
+    pub fn account(&self) -> Account {
+        match self.unlisted_at {
+            Some(connection) => Account::Connection(connection),
+            None => Account::Caller(self.caller.clone()),
+        }
+    }
+
     /// The dialect its answer is written in, and that of the task it makes.
     pub fn dialect(&self) -> Dialect {
         match (self.version, self.wrapped) {
@@ -147,6 +197,15 @@ impl CallContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_has_one_network_whatever_addresses_it_chooses() {
+        let network = |address: &str| PeerConnection::new(address.parse().unwrap(), 1).network.to_string();
+        assert_eq!(network("192.0.2.7"), "192.0.2.7");
+        assert_eq!(network("::ffff:192.0.2.7"), "192.0.2.7");
+        assert_eq!(network("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(network("2001:db8:1:2:ffff::"), "2001:db8:1:2::");
+    }
 
     #[test]
     fn only_a_well_formed_traceparent_gives_an_id() {

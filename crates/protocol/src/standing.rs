@@ -145,6 +145,15 @@ pub struct CallerStanding {
     /// The agent of this node that this caller is, by configuration.
     pub agent: Option<AgentName>,
     pub may_call: MayCall,
+    /// No list has this caller: an issuer may make as many of its kind as it likes.
+    pub unlisted: bool,
+}
+
+impl CallerStanding {
+    /// Whether anybody can become as many such callers as they like.
+    pub fn is_unlisted(&self) -> bool {
+        self.unlisted || self.proof == IdentityProof::None
+    }
 }
 
 #[cfg(test)]

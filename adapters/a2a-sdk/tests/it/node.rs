@@ -73,6 +73,7 @@ impl Node {
             hop_token: None,
             within: None,
             via: None,
+            unlisted_at: None,
         };
         self.chancery.call(&context, request).await
     }

@@ -53,6 +53,7 @@ impl Node {
             hop_token: None,
             within: None,
             via: None,
+            unlisted_at: None,
         };
         self.0.call(&context, request).await
     }

@@ -35,6 +35,7 @@ fn context() -> CallContext {
         hop_token: None,
         within: None,
         via: None,
+        unlisted_at: None,
     }
 }
 

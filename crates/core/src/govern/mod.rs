@@ -170,8 +170,18 @@ impl Governance {
             }
         };
         add((global.caps != Caps::NONE).then_some(global), &|| BudgetScope::Global);
-        add(budget.tenant(tenant), &|| BudgetScope::Tenant(Arc::clone(tenant)));
-        add(budget.caller(tenant, name), &|| BudgetScope::Caller { tenant: Arc::clone(tenant), name: Arc::clone(name) });
+        // Past the number of accounts, names that nobody listed share one.
+        let own_or_shared = |own: BudgetScope, shared: &dyn Fn() -> BudgetScope| {
+            if self.ledger.has_room_for(&own) { own } else { shared() }
+        };
+        let everybody_else = || Arc::<str>::from(EVERYBODY_ELSE);
+        add(budget.tenant(tenant), &|| {
+            own_or_shared(BudgetScope::Tenant(Arc::clone(tenant)), &|| BudgetScope::Tenant(everybody_else()))
+        });
+        add(budget.caller(tenant, name), &|| {
+            let own = BudgetScope::Caller { tenant: Arc::clone(tenant), name: Arc::clone(name) };
+            own_or_shared(own, &|| BudgetScope::Caller { tenant: everybody_else(), name: everybody_else() })
+        });
         add(budget.agent(agent), &|| BudgetScope::Agent(Arc::clone(agent)));
         // What nobody knows a skill of is one budget together: names that callers make up get none of their own.
         let named = skill.map_or(EVERYBODY_ELSE, |skill| skill);

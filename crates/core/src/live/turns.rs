@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{AgentId, Error, Message, Metadata, Role, SendMessage, TaskEvent, Timestamp, TraceId, Unknown};
+use chancery_protocol::{AgentId, Error, Message, Metadata, Role, SendMessage, Task, TaskEvent, Timestamp, TraceId, Unknown};
 use chancery_rules::budget::Amount;
 use tokio_util::sync::CancellationToken;
 
@@ -54,8 +54,8 @@ pub(crate) enum TurnOrigin {
 
 impl QueuedTurn {
     /// The last message to the task, for a turn that resumes another one.
-    pub(crate) fn again(live: &LiveTask) -> Option<Self> {
-        let message = live.task().history.iter().rev().find(|message| message.role == Role::User).cloned()?;
+    pub(crate) fn again(live: &LiveTask, task: &Task) -> Option<Self> {
+        let message = task.history.iter().rev().find(|message| message.role == Role::User).cloned()?;
         let trace = live.node().map_or_else(|| TraceId(uuid::Uuid::now_v7().as_u128()), |node| node.kinship.trace);
         Some(Self {
             message,

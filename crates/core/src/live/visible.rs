@@ -34,9 +34,8 @@ pub(crate) struct Visible {
 /// A task as its sender gets it.
 #[derive(Debug)]
 pub(crate) struct ShownTask {
-    pub(crate) task: Arc<Task>,
-    /// The weight of its log.
-    pub(crate) weight: u64,
+    /// Nothing if only its outline is in memory.
+    pub(crate) task: Option<Arc<Task>>,
     /// Its agent answered with a message instead.
     pub(crate) message_only: bool,
 }
@@ -71,8 +70,7 @@ impl LiveTask {
         match &state.refusal {
             Some(refusal) => Err(refusal.clone()),
             None => Ok(ShownTask {
-                task: Arc::clone(&state.task),
-                weight: state.projected.bytes,
+                task: state.task_here(),
                 message_only: state.visible.message_only,
             }),
         }

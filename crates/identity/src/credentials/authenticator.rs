@@ -303,6 +303,7 @@ impl ClosedNode {
             agent_id: Some(agent_id.clone()),
             agent: None,
             may_call: self.agents_may_call.clone(),
+            unlisted: false,
         };
         Ok(Known { caller: Caller::new(DEFAULT_TENANT, agent_id.as_str()), standing: Arc::new(standing) })
     }

@@ -76,7 +76,8 @@ impl Callers {
     fn add(&mut self, record: &CallerRecord, faults: &mut Vec<String>) {
         let caller = Caller::new(record.tenant.as_str(), record.name.as_str());
         let known = |proof, agent_id| {
-            let standing = CallerStanding { proof, agent_id, agent: record.agent.clone(), may_call: record.may_call.clone() };
+            let (agent, may_call) = (record.agent.clone(), record.may_call.clone());
+            let standing = CallerStanding { proof, agent_id, agent, may_call, unlisted: false };
             Known { caller: caller.clone(), standing: Arc::new(standing) }
         };
         let by_key = known(IdentityProof::ApiKey, None);

@@ -28,6 +28,6 @@ pub use presented::{API_KEY_HEADER, MOST_CREDENTIAL_BYTES, PresentedCredentials}
 pub use refusal::{CredentialRefusal, RefusalKind};
 pub use resolver::{AllowAll, Allowlist, IdentityResolver};
 pub use signature::{
-    Authority, NonceBook, NonceDenied, NonceMemory, NonceUse, SignFault, SignatureRules, SignedHeaders, UnsignedRequest,
-    content_digest, fresh_nonce, sign_request,
+    Authority, NONCE_KEY_BYTES, NonceBook, NonceDenied, NonceMemory, NonceUse, SignFault, SignatureRules, SignedHeaders,
+    UnsignedRequest, content_digest, fresh_nonce, is_crowded, share_of_key, sign_request,
 };

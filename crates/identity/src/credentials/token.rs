@@ -205,8 +205,12 @@ impl Claims {
         };
         checked_name(tenant)
             .map_err(|_| CredentialRefusal::new(RefusalKind::Malformed, "the tenant of a token is no tenant's name"))?;
-        let standing =
-            CallerStanding { proof: IdentityProof::Token, agent_id: None, agent: None, may_call: issuer.may_call.clone() };
+        let standing = CallerStanding {
+            proof: IdentityProof::Token,
+            may_call: issuer.may_call.clone(),
+            unlisted: true,
+            ..Default::default()
+        };
         let caller = Caller::new(tenant, format!("{}:{}", issuer.name, safe_subject(subject)));
         Ok(Some(Known { caller, standing: Arc::new(standing) }))
     }

@@ -84,7 +84,8 @@ impl TaskSession {
         let given = Given::of(&envelope.extensions)?;
         let signposts = &self.doors.settings().signposts;
         let context = |agent, idempotency_key, in_body: Option<&str>| {
-            let draft = Draft { agent, via: None, known: known.clone() };
+            let unlisted_at = self.origin.of_unlisted(&known);
+            let draft = Draft { agent, via: None, known: known.clone(), unlisted_at };
             let head = CallHead { idempotency_key, ..head(trace.as_ref(), &given)? };
             draft.context(head, NamedTenants { in_path: None, in_body }, signposts, Binding::Swp, Version::V1_0)
         };

@@ -34,6 +34,11 @@ impl Account {
         self.0.row
     }
 
+    /// Whether nobody but its ledger has it.
+    pub(super) fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     pub(super) fn is_in(&self, books: &Arc<Books>) -> bool {
         Arc::ptr_eq(&self.0.books, books)
     }

@@ -56,6 +56,11 @@ impl Counters {
         self.settled.plus(self.reserved).plus(self.overrun)
     }
 
+    /// Whether counters made anew would be the same.
+    pub(super) fn are_empty(&mut self, now: i64) -> bool {
+        self.taken(now) == AmountCounts::default()
+    }
+
     #[inline]
     fn slide(&mut self, now: i64) {
         if let Some(sliding) = &mut self.sliding

@@ -19,8 +19,21 @@ use super::share::UnknownShare;
 #[derive(Debug, Default)]
 pub struct BudgetLedger {
     pub(super) books: Arc<Books>,
-    accounts: RwLock<HashMap<BudgetScope, Account, RandomState>>,
+    accounts: RwLock<OpenAccounts>,
 }
+
+#[derive(Debug, Default)]
+struct OpenAccounts {
+    by_scope: HashMap<BudgetScope, Account, RandomState>,
+    /// With so many accounts, those that are empty are forgotten.
+    tidy_at: usize,
+}
+
+/// With fewer accounts none is forgotten, however empty it is.
+const FEW_ACCOUNTS: usize = 1024;
+
+/// Callers and tenants that nobody listed have accounts of their own up to this number of accounts.
+pub const MOST_ACCOUNTS: usize = 65_536;
 
 /// Where a scope stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,16 +57,39 @@ impl BudgetLedger {
             return account;
         }
         let mut accounts = self.accounts.write().unwrap_or_else(PoisonError::into_inner);
-        accounts.entry(scope.clone()).or_insert_with_key(|scope| Account::new(&self.books, scope.clone(), limit)).clone()
+        if accounts.by_scope.len() >= accounts.tidy_at.max(FEW_ACCOUNTS) {
+            self.tidy(&mut accounts);
+        }
+        let account = accounts.by_scope.entry(scope.clone());
+        account.or_insert_with_key(|scope| Account::new(&self.books, scope.clone(), limit)).clone()
+    }
+
+    /// Forgets the accounts that nobody holds and whose window has nothing left in it: names that callers invent leave
+    /// nothing behind. The next look waits until there are twice as many, so that an account costs the same however many there are.
+    fn tidy(&self, accounts: &mut OpenAccounts) {
+        let mut table = self.books.open();
+        let now = table.latest();
+        let mut is_needed = |account: &Account| !account.is_unused() || !table.row(account.row()).are_empty(now);
+        // Dropped without the lock that their rows are given back under.
+        let gone: Vec<_> = accounts.by_scope.extract_if(|_, account| !is_needed(account)).collect();
+        drop(table);
+        drop(gone);
+        accounts.tidy_at = 2 * accounts.by_scope.len();
+    }
+
+    /// Whether a scope has an account or may be given one of its own.
+    pub fn has_room_for(&self, scope: &BudgetScope) -> bool {
+        let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
+        accounts.by_scope.len() < MOST_ACCOUNTS || accounts.by_scope.contains_key(scope)
     }
 
     pub fn find(&self, scope: &BudgetScope) -> Option<Account> {
-        self.accounts.read().unwrap_or_else(PoisonError::into_inner).get(scope).cloned()
+        self.accounts.read().unwrap_or_else(PoisonError::into_inner).by_scope.get(scope).cloned()
     }
 
     /// All that are not forgotten, by scope.
     pub fn all(&self) -> Vec<Account> {
-        let mut all: Vec<_> = self.accounts.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        let mut all: Vec<_> = self.accounts.read().unwrap_or_else(PoisonError::into_inner).by_scope.values().cloned().collect();
         all.sort_by(|one, other| one.scope().cmp(other.scope()));
         all
     }
@@ -65,7 +101,7 @@ impl BudgetLedger {
 
     /// A scope that is over, such as a tree. Reservations in it end as they would have.
     pub fn forget(&self, scope: &BudgetScope) {
-        let forgotten = self.accounts.write().unwrap_or_else(PoisonError::into_inner).remove(scope);
+        let forgotten = self.accounts.write().unwrap_or_else(PoisonError::into_inner).by_scope.remove(scope);
         drop(forgotten);
     }
 

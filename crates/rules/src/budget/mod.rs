@@ -43,7 +43,7 @@ pub use self::amount::{Amount, Caps, Dimension, Quantity};
 pub use self::config::{BudgetConfig, EVERYBODY_ELSE, GlobalBudget, OverflowPolicy, ScopeBudget, TreeBudget};
 pub use self::error::{BudgetError, Shortage};
 pub use self::estimate::{EstimateFacts, EstimateSource, Estimated, HINT_AT_MOST, Price, estimate, room};
-pub use self::ledger::{BudgetLedger, BudgetStanding};
+pub use self::ledger::{BudgetLedger, BudgetStanding, MOST_ACCOUNTS};
 pub use self::observed::{CALM_CALLS, LearntCost, OBSERVED_CALLS, ObservedCost};
 pub use self::queue::{BudgetQueue, BudgetQueueTicket};
 pub use self::reservation::{Estimate, Reservation, SettledReservation};

@@ -35,6 +35,46 @@ fn usd(ledger: &BudgetLedger, account: &Account) -> (i64, i64, i64) {
     (standing.settled.usd.0, standing.reserved.usd.0, standing.overrun.usd.0)
 }
 
+fn invented(number: usize) -> BudgetScope {
+    BudgetScope::Caller { tenant: "default".into(), name: format!("invented-{number}").into() }
+}
+
+#[test]
+fn accounts_of_invented_names_are_forgotten_once_nothing_is_left_in_their_window() {
+    let ledger = BudgetLedger::new();
+    let spend = |number: usize, now: i64| {
+        let accounts = Accounts::from(ledger.account(&invented(number), per(60, usd_cap(cents(500)))));
+        let reservation = ledger.reserve(&accounts, task(cents(1)).into(), at(now)).unwrap();
+        ledger.settle(reservation, task(cents(1)), at(now));
+    };
+    let held = ledger.account(&invented(0), per(60, usd_cap(cents(500))));
+    for number in 0..3000 {
+        spend(number, 0);
+    }
+    assert_eq!(ledger.all().len(), 3000, "what was spent within the window is remembered");
+    assert_eq!(ledger.standing(&ledger.account(&invented(7), per(60, usd_cap(cents(500)))), at(1)).settled.usd, cents(1));
+    for number in 3000..100_000 {
+        spend(number, 100 + number as i64);
+    }
+    let left = ledger.all();
+    assert!(left.len() <= 4096 + 61, "{} accounts", left.len());
+    assert!(left.contains(&held), "somebody has it");
+}
+
+#[test]
+fn names_have_accounts_of_their_own_up_to_a_number() {
+    let ledger = BudgetLedger::new();
+    let mut held = Vec::new();
+    for number in 0..MOST_ACCOUNTS {
+        assert!(ledger.has_room_for(&invented(number)), "{number}");
+        held.push(ledger.account(&invented(number), Limit::of_tree(Caps::NONE)));
+    }
+    assert!(ledger.has_room_for(&invented(7)), "it has one");
+    assert!(!ledger.has_room_for(&invented(MOST_ACCOUNTS)));
+    ledger.forget(&invented(7));
+    assert!(ledger.has_room_for(&invented(MOST_ACCOUNTS)));
+}
+
 #[test]
 fn a_refusal_names_scope_and_numbers_and_changes_nothing() {
     let ledger = BudgetLedger::new();

@@ -1,5 +1,6 @@
 //! What the store has seen of its own health: real reads and writes note it, so that a probe of readiness has nothing to write.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,11 +12,16 @@ use super::fault::SqliteFault;
 /// While writes fail, a probe of readiness tries one at most this often.
 const TRY_EVERY: Duration = Duration::from_secs(1);
 
+/// Below so many free bytes a probe tries a write: the next transaction may find no room.
+const FEW_BYTES: u64 = 16 * 1024 * 1024;
+
 #[derive(Debug, Default)]
 pub(super) struct Health {
     /// Whether `state` has anything in it, so that a write that went well does not lock.
     ill: AtomicBool,
     state: Mutex<Illness>,
+    /// The last write that was tried because there is little room.
+    tried_low: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug, Default)]
@@ -104,6 +110,20 @@ impl Health {
         }
     }
 
+    /// The same for a probe, which also looks at the room on the disk. With little of it a write is tried, once a second at most.
+    pub(super) fn outlook_with_room(&self, free_bytes: Option<u64>) -> Outlook {
+        let outlook = self.outlook();
+        if !matches!(outlook, Outlook::Well) || free_bytes.is_none_or(|free| free >= FEW_BYTES) {
+            return outlook;
+        }
+        let mut tried = self.tried_low.lock().unwrap_or_else(PoisonError::into_inner);
+        if tried.is_some_and(|tried| tried.elapsed() < TRY_EVERY) {
+            return outlook;
+        }
+        *tried = Some(Instant::now());
+        Outlook::Try
+    }
+
     pub(super) fn outlook(&self) -> Outlook {
         if !self.ill.load(Ordering::Relaxed) {
             return Outlook::Well;
@@ -123,6 +143,18 @@ impl Health {
             None => Outlook::Well,
         }
     }
+}
+
+/// Bytes that may still be written to the disk of a file, if the system says.
+#[cfg(unix)]
+pub(super) fn free_bytes(file: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(file).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+#[cfg(not(unix))]
+pub(super) fn free_bytes(_file: &Path) -> Option<u64> {
+    None
 }
 
 fn damaged(reason: &str) -> StoreError {
@@ -154,6 +186,19 @@ mod tests {
         assert!(matches!(health.outlook(), Outlook::Ill(_)), "and not again at once");
         health.wrote();
         assert!(matches!(health.outlook(), Outlook::Well));
+    }
+
+    #[test]
+    fn where_there_is_little_room_a_probe_tries_a_write_once_a_second() {
+        let health = Health::default();
+        assert!(matches!(health.outlook_with_room(None), Outlook::Well));
+        assert!(matches!(health.outlook_with_room(Some(FEW_BYTES)), Outlook::Well));
+        assert!(matches!(health.outlook_with_room(Some(FEW_BYTES - 1)), Outlook::Try));
+        assert!(matches!(health.outlook_with_room(Some(0)), Outlook::Well), "not again at once");
+        *health.tried_low.lock().unwrap() = Instant::now().checked_sub(TRY_EVERY);
+        assert!(matches!(health.outlook_with_room(Some(0)), Outlook::Try));
+        health.note("a trial write", &fault(ffi::SQLITE_FULL));
+        assert!(matches!(health.outlook_with_room(Some(0)), Outlook::Ill(_)));
     }
 
     #[test]

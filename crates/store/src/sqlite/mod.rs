@@ -31,7 +31,7 @@ mod trees;
 mod write_job;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -65,6 +65,8 @@ pub struct SqliteStore {
     writer: mpsc::Sender<Job>,
     readers: Readers,
     health: Arc<Health>,
+    /// The file of the database.
+    path: PathBuf,
     /// What each write adds to, if a record is kept.
     record: Option<Arc<SqliteRecord>>,
     /// Taken when the store closes. It stays the last field: its drop waits for threads that end after the queues above.
@@ -112,7 +114,7 @@ impl SqliteStore {
         let open = Mutex::new(Some(Open::new(threads, claim)));
         let record =
             scribe.map(|scribe| Arc::new(SqliteRecord { scribe, writer: writer.downgrade(), readers: readers.downgrade() }));
-        Ok(Self { writer, readers, health, record, open })
+        Ok(Self { writer, readers, health, path: path.to_owned(), record, open })
     }
 
     /// Goes through the whole database and names what is damaged. Blocks, and changes nothing.
@@ -377,7 +379,7 @@ impl Store for SqliteStore {
         if self.writer.is_closed() {
             return Err(fault::closed());
         }
-        match self.health.outlook() {
+        match self.health.outlook_with_room(health::free_bytes(&self.path)) {
             Outlook::Well => Ok(()),
             Outlook::Try => self.perform_as_writer("a trial write", |writer| writer.try_write()).await,
             Outlook::Ill(reason) => Err(reason),

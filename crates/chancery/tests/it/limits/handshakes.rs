@@ -164,6 +164,79 @@ async fn a_flood_of_handshakes_keeps_out_no_caller_with_a_certificate_at_the_sam
     }
 }
 
+/// Reads nothing before it may.
+struct Gated {
+    stream: TcpStream,
+    closed: Option<tokio::sync::oneshot::Receiver<()>>,
+}
+
+impl AsyncRead for Gated {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        if let Some(closed) = &mut self.closed {
+            let _ = std::task::ready!(Pin::new(closed).poll(context));
+            self.closed = None;
+        }
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Gated {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// A first message as a client sends it, whole.
+fn first_message() -> Vec<u8> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
+    let config = builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+    let name = ServerName::try_from("127.0.0.1").expect("a name");
+    let mut hello = Vec::new();
+    let mut client = rustls::ClientConnection::new(Arc::new(config), name).expect("a client");
+    client.write_tls(&mut hello).expect("memory takes it");
+    hello
+}
+
+#[tokio::test]
+async fn a_flood_of_whole_first_messages_does_not_close_a_caller_that_is_further_away() {
+    let node = SecuredNode::start("tls_handshakes_per_address = 8\ntls_hellos_per_address = 100");
+    let (open, closed) = tokio::sync::oneshot::channel();
+    let stream = Gated { stream: node.connect_from([127, 0, 0, 1]).await, closed: Some(closed) };
+    let mut caller = std::pin::pin!(node.finish(stream));
+    // Its first message is under way; what the node answers takes long to come.
+    assert!(futures::poll!(caller.as_mut()).is_pending());
+    let (hello, mut flood) = (first_message(), Vec::new());
+    for _ in 0..60 {
+        let mut stream = node.connect_from([127, 0, 0, 1]).await;
+        stream.write_all(&hello).await.expect("it is taken");
+        // The node has read all of it when it answers.
+        stream.readable().await.expect("an answer");
+        flood.push(stream);
+    }
+    node.call().await;
+    open.send(()).expect("the caller waits");
+    caller.await.expect("its handshake is not closed for those of others");
+    // Past their number the oldest of them makes room.
+    for _ in 0..60 {
+        let mut stream = node.connect_from([127, 0, 0, 1]).await;
+        stream.write_all(&hello).await.expect("it is taken");
+        stream.readable().await.expect("an answer");
+        flood.push(stream);
+    }
+    let mut oldest = flood.remove(0);
+    to_the_end(&mut oldest).await;
+    node.call().await;
+}
+
 #[tokio::test]
 async fn a_handshake_that_is_not_done_in_time_ends_its_connection() {
     let (nodes, home) = (Signer::new("nodes"), Home::new());

@@ -1,6 +1,7 @@
 //! Every named limit at its edge: what is exactly at it passes, one more is refused in words that name it.
 
 mod answers;
+mod bodies;
 mod calls;
 mod connections;
 mod floods;

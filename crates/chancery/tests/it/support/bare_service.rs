@@ -111,6 +111,7 @@ impl BareService {
             hop_token: None,
             within: None,
             via: None,
+            unlisted_at: None,
         }
     }
 

@@ -9,7 +9,7 @@ mod structured;
 mod verify;
 
 pub use authority::Authority;
-pub use nonces::{NonceBook, NonceDenied, NonceMemory, NonceUse};
+pub use nonces::{NONCE_KEY_BYTES, NonceBook, NonceDenied, NonceMemory, NonceUse, is_crowded, share_of_key};
 pub use sign::{SignFault, SignedHeaders, UnsignedRequest, fresh_nonce, sign_request};
 pub use verify::SignatureRules;
 pub(super) use verify::{Signatures, SignedRequest};

@@ -1,16 +1,32 @@
 //! Nonces that were used, for as long as a signature with them could come again.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use chancery_protocol::Timestamp;
 
+/// So many bytes of a nonce's name are those of its key.
+pub const NONCE_KEY_BYTES: usize = 8;
+
+/// Of all nonces that may be remembered, one key may have this many once three quarters of the room are taken. So one key that
+/// signs without end locks no other key out.
+pub fn share_of_key(most: u64) -> u64 {
+    (most / 8).max(2)
+}
+
+/// Whether the share of each key counts.
+pub fn is_crowded(count: u64, most: u64) -> bool {
+    count >= most - most / 4
+}
+
 /// One use of a nonce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NonceUse {
-    /// Tells the nonce from all others, also from the same one of another key.
+    /// Tells the nonce from all others, also from the same one of another key. It begins with `NONCE_KEY_BYTES` bytes that all
+    /// nonces of its key have.
     pub nonce: [u8; 32],
     /// The last moment at which its signature would be accepted.
     pub until: Timestamp,
@@ -64,22 +80,35 @@ impl NonceBook for NonceMemory {
     }
 }
 
+fn key_of(nonce: &[u8; 32]) -> [u8; NONCE_KEY_BYTES] {
+    let mut key = [0; NONCE_KEY_BYTES];
+    key.copy_from_slice(&nonce[..NONCE_KEY_BYTES]);
+    key
+}
+
 #[derive(Default)]
 struct NonceSet {
     used: HashSet<[u8; 32]>,
+    by_key: HashMap<[u8; NONCE_KEY_BYTES], u64>,
+    /// The latest end of a nonce that was forgotten. A signature that ends no later may have been used: a clock that was stepped
+    /// back takes it for a new one.
+    forgotten: Option<Timestamp>,
     by_end: BTreeSet<(Timestamp, [u8; 32])>,
 }
 
 impl NonceSet {
     fn use_once(&mut self, NonceUse { nonce, until, now, most }: NonceUse) -> Result<(), NonceDenied> {
         self.expire(now, u64::MAX);
-        if self.used.contains(&nonce) {
+        if self.used.contains(&nonce) || self.forgotten.is_some_and(|forgotten| until <= forgotten) {
             return Err(NonceDenied::Replayed);
         }
-        if self.used.len() >= most {
+        let (count, most, key) = (self.used.len() as u64, most as u64, key_of(&nonce));
+        let of_key = self.by_key.get(&key).copied().unwrap_or(0);
+        if count >= most || (is_crowded(count, most) && of_key >= share_of_key(most)) {
             return Err(NonceDenied::Full);
         }
         self.used.insert(nonce);
+        *self.by_key.entry(key).or_default() += 1;
         self.by_end.insert((until, nonce));
         Ok(())
     }
@@ -94,6 +123,13 @@ impl NonceSet {
             }
             self.by_end.pop_first();
             self.used.remove(&expired);
+            self.forgotten = self.forgotten.max(Some(end));
+            if let Entry::Occupied(mut count) = self.by_key.entry(key_of(&expired)) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
             gone += 1;
         }
         false

@@ -1,6 +1,6 @@
 //! Checks a signed request: what it must cover, when it was made, for whom, and that it comes only once.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,7 +12,7 @@ use super::super::presented::{SIGNATURE, SIGNATURE_INPUT};
 use super::super::{CredentialRefusal, RefusalKind, RequestFacts};
 use super::base::{SignedTarget, covered, signature_base};
 use super::dictionary::{MOST_BYTES, dictionary};
-use super::nonces::{NonceBook, NonceDenied, NonceMemory, NonceUse};
+use super::nonces::{NONCE_KEY_BYTES, NonceBook, NonceDenied, NonceMemory, NonceUse};
 use super::structured::{Bare, DictionaryMember, InnerList, Item};
 use super::{ALGORITHM, Authority, CONTENT_DIGEST, TAG, verifies};
 use crate::{SealKey, agent_id_from_pubkey};
@@ -41,12 +41,17 @@ impl SignatureRules {
     }
 }
 
+/// Nonces are kept for so many seconds from the time of their signature, also where the window is shorter.
+const KEPT_S: i64 = 300;
+
 /// A request that was signed, by whom, and what tells this signature from all others of that key.
 #[derive(Debug)]
 pub(in super::super) struct SignedRequest {
     pub agent_id: AgentId,
     nonce: [u8; 32],
     until: Timestamp,
+    /// How long its nonce is kept.
+    kept_until: Timestamp,
     digest: Vec<u8>,
 }
 
@@ -55,6 +60,8 @@ pub(in super::super) struct Signatures {
     rules: SignatureRules,
     /// Shared by those that follow each other at one door.
     nonces: Arc<dyn NonceBook>,
+    /// When this process checked its first signature.
+    began: OnceLock<Timestamp>,
 }
 
 fn malformed(reason: impl Into<std::borrow::Cow<'static, str>>) -> CredentialRefusal {
@@ -63,12 +70,20 @@ fn malformed(reason: impl Into<std::borrow::Cow<'static, str>>) -> CredentialRef
 
 impl Signatures {
     pub(in super::super) fn new(rules: SignatureRules, nonces: Option<Arc<dyn NonceBook>>) -> Self {
-        Self { rules, nonces: nonces.unwrap_or_else(|| Arc::new(NonceMemory::default())) }
+        Self { rules, nonces: nonces.unwrap_or_else(|| Arc::new(NonceMemory::default())), began: OnceLock::new() }
     }
 
     /// Remembers what an earlier one has seen, and goes on remembering for both.
     pub(in super::super) fn remember_with(&mut self, earlier: &Self) {
         self.nonces = Arc::clone(&earlier.nonces);
+        self.began = earlier.began.clone();
+    }
+
+    /// How long a signature of this time is accepted. One that an earlier process may have seen counts no longer than its nonce
+    /// was kept by any process, whose window may have been shorter.
+    fn window_s(&self, created: i64, now: Timestamp) -> i64 {
+        let (window, began) = (i64::from(self.rules.signature_window_s), *self.began.get_or_init(|| now));
+        if seconds(created.saturating_sub(KEPT_S)) < began { window.min(KEPT_S) } else { window }
     }
 
     /// All but the body, which the signature covers only by its digest: `check_body` compares that.
@@ -80,7 +95,7 @@ impl Signatures {
         let (list, signature) = chosen(request.headers)?;
         self.check_covered(&list, request)?;
         let parameters = Parameters::read(&list)?;
-        let until = parameters.check_time(i64::from(self.rules.signature_window_s), now)?;
+        let until = parameters.check_time(self.window_s(parameters.created, now), now)?;
         let digest = digest(request.headers)?;
         let for_us = |authority: &Authority| {
             let base = signature_base(&list, target(request, authority), request.headers).map_err(malformed)?;
@@ -92,7 +107,9 @@ impl Signatures {
                 let mut nonce = parameters.key.to_vec();
                 nonce.extend_from_slice(parameters.nonce.as_bytes());
                 let agent_id = agent_id_from_pubkey(&parameters.key);
-                return Ok(SignedRequest { agent_id, nonce: SealKey::digest(&nonce), until, digest });
+                let nonce = nonce_of_key(SealKey::digest(&nonce), &parameters.key);
+                let kept_until = until.max(seconds(parameters.created.saturating_add(KEPT_S)));
+                return Ok(SignedRequest { agent_id, nonce, until, kept_until, digest });
             }
         }
         Err(CredentialRefusal::new(RefusalKind::BadSignature, "the signature is not one of this request to this node"))
@@ -103,7 +120,7 @@ impl Signatures {
         if now > signed.until {
             return Err(CredentialRefusal::new(RefusalKind::ClockSkew, "a signature made too long ago"));
         }
-        let nonce = NonceUse { nonce: signed.nonce, until: signed.until, now, most: self.rules.most_nonces };
+        let nonce = NonceUse { nonce: signed.nonce, until: signed.kept_until, now, most: self.rules.most_nonces };
         self.nonces.use_once(nonce).await.map_err(|denied| match denied {
             NonceDenied::Replayed => {
                 CredentialRefusal::new(RefusalKind::Replayed, format!("agent {} used this nonce before", signed.agent_id))
@@ -198,6 +215,17 @@ impl SignedRequest {
     }
 }
 
+/// The time of a signature. It has at most fifteen digits, so that nothing overflows before the last step.
+fn seconds(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds.saturating_mul(1_000_000))
+}
+
+/// The name of a nonce begins with that of its key: so the store can count the nonces of one key.
+fn nonce_of_key(mut nonce: [u8; 32], key: &[u8; 32]) -> [u8; 32] {
+    nonce[..NONCE_KEY_BYTES].copy_from_slice(&SealKey::digest(key)[..NONCE_KEY_BYTES]);
+    nonce
+}
+
 struct Parameters<'a> {
     created: i64,
     expires: Option<i64>,
@@ -233,8 +261,7 @@ impl<'a> Parameters<'a> {
 
     /// The last moment at which this signature is accepted.
     fn check_time(&self, window_s: i64, now: Timestamp) -> Result<Timestamp, CredentialRefusal> {
-        // At most fifteen digits, so nothing overflows before the last step.
-        let at = |seconds: i64| Timestamp::from_micros(seconds.saturating_mul(1_000_000));
+        let at = seconds;
         let until = at(self.created + window_s);
         if now < at(self.created - window_s) {
             return Err(CredentialRefusal::new(RefusalKind::ClockSkew, "a signature from the future"));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chancery_identity::credentials::{
-    Allowlist, Authenticator, CallerRecord, Callers, Checks, RefusalKind, RequestFacts, SignatureRules, fresh_nonce,
+    Allowlist, Authenticator, CallerRecord, Callers, Checks, NonceMemory, RefusalKind, RequestFacts, SignatureRules, fresh_nonce,
 };
 use chancery_protocol::{CallGrant, ErrorKind, IdentityProof, MayCall, Timestamp};
 use http::{HeaderMap, Method};
@@ -267,6 +267,41 @@ async fn when_no_nonce_can_be_remembered_signatures_are_refused_and_none_is_forg
     assert_eq!(kind(&authenticator, &request(&first), now()).await, Err(RefusalKind::Replayed));
     let later = at(NOW_S + 301);
     assert_eq!(kind(&authenticator, &request(&agent.sign(PATH, later, "4")), later).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_window_that_is_longer_after_a_restart_opens_for_no_signature_of_before() {
+    let (agent, nonces) = (Agent::new(), Arc::new(NonceMemory::default()));
+    let with_window = |signature_window_s| {
+        let signatures = Some(SignatureRules { signature_window_s, ..rules() });
+        let nonces = Some(Arc::clone(&nonces) as _);
+        Authenticator::new(Checks { signatures, nonces, ..Checks::new(callers(vec![listing(&agent)])) })
+    };
+    let used = agent.sign(PATH, now(), "used");
+    assert_eq!(kind(&with_window(300), &request(&used), now()).await, Ok(()));
+    let later = at(NOW_S + 302);
+    nonces.expire(later, u64::MAX);
+    let restarted = with_window(3600);
+    assert_eq!(kind(&restarted, &request(&used), later).await, Err(RefusalKind::ClockSkew));
+    let fresh = agent.sign(PATH, later, "fresh");
+    assert_eq!(kind(&restarted, &request(&fresh), later).await, Ok(()));
+    let of_this = agent.sign(PATH, at(NOW_S + 700), "of this process");
+    assert_eq!(kind(&restarted, &request(&of_this), at(NOW_S + 4200)).await, Ok(()), "the window as it is set");
+}
+
+#[tokio::test]
+async fn a_nonce_is_kept_for_five_minutes_also_where_the_window_is_shorter() {
+    let (agent, nonces) = (Agent::new(), Arc::new(NonceMemory::default()));
+    let with_window = |signature_window_s| {
+        let signatures = Some(SignatureRules { signature_window_s, ..rules() });
+        let nonces = Some(Arc::clone(&nonces) as _);
+        Authenticator::new(Checks { signatures, nonces, ..Checks::new(callers(vec![listing(&agent)])) })
+    };
+    let used = agent.sign(PATH, now(), "used");
+    assert_eq!(kind(&with_window(1), &request(&used), now()).await, Ok(()));
+    let later = at(NOW_S + 10);
+    nonces.expire(later, u64::MAX);
+    assert_eq!(kind(&with_window(300), &request(&used), later).await, Err(RefusalKind::Replayed));
 }
 
 #[tokio::test]

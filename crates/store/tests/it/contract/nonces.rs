@@ -10,6 +10,8 @@ on_every_store! {
     of_many_calls_with_one_nonce_exactly_one_is_let_through,
     as_many_nonces_are_kept_as_may_be_and_none_that_counts_is_forgotten_for_a_new_one,
     nonces_that_count_no_more_are_swept_a_few_at_a_time,
+    one_key_that_signs_without_end_leaves_room_for_the_others,
+    after_a_clock_that_jumped_no_signature_that_was_used_holds_again,
 }
 
 async fn spend(store: &dyn Store, nonce: u8, until: i64, now: i64, most: u64) -> NonceVerdict {
@@ -56,8 +58,46 @@ async fn nonces_that_count_no_more_are_swept_a_few_at_a_time(Opened { store, .. 
         steps += 1;
     }
     assert_eq!(steps, 2, "two, two and one");
-    // For a clock that is behind the sweep's they are gone.
-    assert_eq!(spend(&*store, 1, 10, 0, 1).await, NonceVerdict::Fresh);
+    assert_eq!(spend(&*store, 6, 20, 11, 1).await, NonceVerdict::Fresh, "there is room for others");
+}
+
+async fn after_a_clock_that_jumped_no_signature_that_was_used_holds_again(Opened { store, .. }: Opened) {
+    assert_eq!(spend(&*store, 1, 300, 0, 9).await, NonceVerdict::Fresh);
+    let expiry = ExpiryPlan { now: at(7200), keep_keys: None, at_most: 9 };
+    store.expire(expiry).await.unwrap();
+    assert_eq!(spend(&*store, 1, 300, 10, 9).await, NonceVerdict::Replayed, "the clock was stepped back");
+    assert_eq!(spend(&*store, 2, 310, 10, 9).await, NonceVerdict::Fresh, "others are not locked out");
+}
+
+async fn one_key_that_signs_without_end_leaves_room_for_the_others(Opened { store, .. }: Opened) {
+    let of_key = async |key: u8, number: u8| {
+        let mut nonce = [number; 32];
+        nonce[..8].fill(key);
+        store.spend_nonce(SpentNonce { nonce, until: at(300), now: at(0), most: 80 }).await.unwrap()
+    };
+    let mut taken = 0;
+    while of_key(7, taken).await == NonceVerdict::Fresh {
+        taken += 1;
+    }
+    assert_eq!(taken, 60, "three quarters");
+    for number in 0..10 {
+        assert_eq!(of_key(8, number).await, NonceVerdict::Fresh, "{number}");
+    }
+    assert_eq!(of_key(8, 10).await, NonceVerdict::Full, "an eighth");
+    assert_eq!(of_key(9, 0).await, NonceVerdict::Fresh);
+}
+
+#[tokio::test]
+async fn the_next_process_knows_what_the_last_has_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || SqliteStore::open(folder.path().join("chancery.db"), SqliteOptions::default()).unwrap();
+    let store = open();
+    assert_eq!(spend(&store, 1, 300, 0, 2).await, NonceVerdict::Fresh);
+    store.expire(ExpiryPlan { now: at(7200), keep_keys: None, at_most: 9 }).await.unwrap();
+    drop(store);
+    let store = open();
+    assert_eq!(spend(&store, 1, 300, 10, 2).await, NonceVerdict::Replayed);
+    assert_eq!(spend(&store, 2, 310, 10, 1).await, NonceVerdict::Fresh, "what was forgotten takes no room");
 }
 
 #[tokio::test]

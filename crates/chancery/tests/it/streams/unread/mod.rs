@@ -1,6 +1,8 @@
 //! Callers that do not read what they are sent: the node stays up, answers others, and has its memory back soon.
 
 mod lists;
+mod nobody;
+mod sends;
 mod stalls;
 mod streams;
 

@@ -114,6 +114,41 @@ async fn unread_streams_that_open_with_the_task_add_little() {
     unread.closed(&node, before).await;
 }
 
+#[tokio::test]
+async fn unread_streams_of_many_large_tasks_do_not_hold_the_tasks() {
+    let node = Bounded::with(LIMITS);
+    let mut tasks = Vec::new();
+    for number in 0..12 {
+        let mut task = Value::Null;
+        for turn in 0..2 {
+            let text = format!("ask {}", "x".repeat(3_800_000));
+            let id = format!("{number} {turn}");
+            let mut message = json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "text": text }] });
+            if turn > 0 {
+                message["taskId"] = task["id"].clone();
+            }
+            task = node.call(READER, "SendMessage", &json!({ "message": message })).await["result"]["task"].take();
+            assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+        }
+        tasks.push(task["id"].take());
+    }
+    let before = settled(&node).await;
+    let mut lines = Vec::new();
+    for task in &tasks {
+        let mut line = node.unread_call("SubscribeToTask", &json!({ "id": task }), "").await;
+        let mut seen = [0; 15];
+        line.read_exact(&mut seen).await.expect("a head");
+        assert_eq!(&seen, b"HTTP/1.1 200 OK");
+        lines.push(line);
+    }
+    let added = settled(&node).await.saturating_sub(before);
+    println!("12 unread streams of tasks of 15 MB each add {added} MB");
+    assert!(added < 128, "12 unread streams of tasks of 15 MB each add {added} MB");
+    node.answers_others().await;
+    drop(lines);
+    soon("the memory is back", async || (node.resident() <= before + 48).then_some(())).await;
+}
+
 /// A node that speaks the slim wire. That has no key for its callers without TLS, so that the node is open.
 async fn slim_node() -> (Bounded, String) {
     let node = Bounded::of(&format!("[swp]\nlisten = '127.0.0.1:0'\n[limits]\n{LIMITS}\n"));

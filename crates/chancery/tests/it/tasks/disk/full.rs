@@ -130,6 +130,24 @@ async fn a_full_disk_is_unavailable_in_every_binding_and_the_node_recovers_by_it
 }
 
 #[tokio::test]
+async fn a_disk_that_is_full_is_seen_before_any_write_fails() {
+    let home = Home::new();
+    let (server, disk) = start(&home);
+    server.send("complete before").await;
+    assert_eq!(readiness(&server).await.0, 200);
+    disk.fill(&server);
+    if matches!(disk, Disk::Limited) {
+        println!("no file system can be mounted here; a limit on the size of files cannot be seen from outside");
+        return;
+    }
+    // A probe before may have tried a write within the last second.
+    soon("the node is not ready", async || (readiness(&server).await.0 == 503).then_some(())).await;
+    assert!(!server.log().contains("refused"), "nobody has sent anything: {}", server.log());
+    disk.free(&server);
+    soon("the node is ready again", async || (readiness(&server).await.0 == 200).then_some(())).await;
+}
+
+#[tokio::test]
 async fn probes_of_readiness_write_nothing() {
     let home = Home::new();
     let server = Setup::in_home(&home).args(["--agent", "conformance"]).start();
