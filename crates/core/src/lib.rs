@@ -85,6 +85,7 @@ pub use governed::{
     BudgetScopes, Decision, Fact, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, LineageRecord, PastSpend, Rule,
     Spend, TreeCost, Verdict,
 };
+pub use ids::{new_trace_id, random_seed};
 pub use late_reply::LateReply;
 pub use limits::TaskLimits;
 pub use list::{PageEnd, PageReader};

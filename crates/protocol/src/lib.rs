@@ -17,6 +17,7 @@ mod push;
 pub mod raw_json;
 mod reply;
 mod request;
+pub mod rfc3339;
 mod security;
 mod standing;
 mod task;

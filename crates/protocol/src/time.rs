@@ -3,26 +3,34 @@
 use std::fmt;
 use std::time::Duration;
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::rfc3339::{SecondDigits, UtcTime};
+
+/// A point in time, in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// Makes the time of some microseconds since 1970.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
+    /// Returns the microseconds since 1970.
     pub const fn micros(self) -> i64 {
         self.0
     }
 
+    /// Reads an RFC 3339 time with any offset. Digits finer than a microsecond are dropped.
     pub fn parse(text: &str) -> Result<Self, String> {
-        DateTime::parse_from_rfc3339(text)
-            .map(|time| Self(time.timestamp_micros()))
-            .map_err(|fault| format!("not an RFC 3339 time: {fault}"))
+        UtcTime::parse(text).map(|time| Self(time.micros())).map_err(|fault| format!("not an RFC 3339 time: {fault}"))
+    }
+
+    /// Returns the RFC 3339 form in UTC with microseconds, so that nothing of the time is lost.
+    pub fn to_micros_text(self) -> String {
+        UtcTime::from_micros(self.0).display(SecondDigits::Micros).to_string()
     }
 }
 
@@ -38,8 +46,7 @@ impl std::ops::Add<Duration> for Timestamp {
 impl fmt::Display for Timestamp {
     /// Milliseconds and `Z`, as the specification prefers. Finer digits are dropped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or_default();
-        f.write_str(&time.to_rfc3339_opts(SecondsFormat::Millis, true))
+        fmt::Display::fmt(&UtcTime::from_micros(self.0).display(SecondDigits::Millis), f)
     }
 }
 

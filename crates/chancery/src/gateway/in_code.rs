@@ -28,7 +28,7 @@ impl fmt::Debug for InCode {
 impl InCode {
     /// How calls at the root address are routed by skill.
     pub(crate) fn skill_routing(&self, config: &RoutingConfig) -> SkillRouting {
-        let routing = SkillRouting::new(config, rand::random());
+        let routing = SkillRouting::new(config, chancery_core::random_seed());
         self.selector(config).into_iter().fold(routing, SkillRouting::choosing_by)
     }
 
