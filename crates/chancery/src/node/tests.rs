@@ -1,5 +1,6 @@
 //! What a node refuses to be built from, the addresses it puts on cards, and what outlives it.
 
+mod agreement;
 mod given;
 
 use std::time::Duration;
