@@ -134,7 +134,7 @@ pub enum BuildError {
     /// A reload would remove the last caller, and the node would accept every call.
     #[error("without callers the node would accept every client; restart a node with callers to remove all of them")]
     WouldOpen,
-    /// The node was built without a config file, so there is none to watch.
+    /// The node was built without a config file, so there is no file to watch.
     #[error("the node has no config file to watch; give it one with config_file()")]
     NoConfigFile,
     /// The config file cannot be watched.

@@ -12,7 +12,7 @@ fn parse(text: &str) -> Config {
     Config::parse(text).unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
-/// Builds a node of each pair of builders, and returns what was said.
+/// Builds a node of each pair of builders, and returns each error.
 async fn refused(builders: impl IntoIterator<Item = NodeBuilder>) -> Vec<String> {
     let mut faults = Vec::new();
     for builder in builders {
@@ -113,10 +113,7 @@ async fn a_url_of_the_program_is_that_of_the_config_or_refused() {
         let node = builder.build().await.unwrap();
         let agents = node.chancery().agents();
         let urls: Vec<_> = agents.get("a").unwrap().card.supported_interfaces.iter().map(|one| one.url.clone()).collect();
-        assert!(
-            urls.iter().any(|url| url == "https://here") && urls.iter().any(|url| url == "swp://here:1/a"),
-            "{urls:?}"
-        );
+        assert!(urls.iter().any(|url| url == "https://here") && urls.iter().any(|url| url == "swp://here:1/a"), "{urls:?}");
     }
     let differ = [
         with_agents(&["a"]).config(config()).public_url("https://there"),
