@@ -8,6 +8,7 @@ mod features;
 mod fetch;
 mod interop;
 mod map;
+mod package_lists;
 mod packages;
 mod processes;
 mod roster;

@@ -20,8 +20,17 @@ pub(crate) struct AgentRoutes {
 
 impl AgentRoutes {
     pub(crate) fn of_agent(&mut self, name: &str, agent: &AgentConfig) {
-        self.hosts.extend(agent.hosts.iter().map(|host| (name.to_owned(), host.clone())));
-        self.tenants.extend(agent.tenants.iter().map(|tenant| (name.to_owned(), tenant.clone())));
+        self.lead_to(name, agent.hosts.iter().cloned(), agent.tenants.iter().cloned());
+    }
+
+    pub(crate) fn lead_to(
+        &mut self,
+        name: &str,
+        hosts: impl IntoIterator<Item = HostName>,
+        tenants: impl IntoIterator<Item = TenantName>,
+    ) {
+        self.hosts.extend(hosts.into_iter().map(|host| (name.to_owned(), host)));
+        self.tenants.extend(tenants.into_iter().map(|tenant| (name.to_owned(), tenant)));
     }
 
     /// Refuses names that lead to two agents, to none, or to the node itself.

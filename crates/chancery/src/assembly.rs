@@ -59,6 +59,7 @@ pub(crate) async fn assemble(
     }
     let mut rules = config.rulebook().map_err(BuildError::Rules)?;
     parts.add_policies(&mut rules.expressions)?;
+    parts.own.in_code.check(&config.routing)?;
     let mut key_sets = replaced.and_then(|replaced| replaced.key_sets_for(config));
     let authenticator = who_is_who(config, &callers, parts, &mut key_sets, replaced)?;
     if let Some(replaced) = replaced

@@ -37,6 +37,9 @@ pub enum BuildError {
         /// The method of the builder.
         method: &'static str,
     },
+    /// The config has an agent that the program does not give, and the node does not serve the agents of the config.
+    #[error("the config has the agent {0}, which the node would not serve; call configured_agents()")]
+    AgentNotServed(String),
     /// An agent of an open node has an extended card, which no caller could read.
     #[error("{0} has an extended card, and the node has no callers that could see it")]
     ExtendedCard(String),
@@ -131,6 +134,9 @@ pub enum BuildError {
     /// A reload would remove the last caller, and the node would accept every call.
     #[error("without callers the node would accept every client; restart a node with callers to remove all of them")]
     WouldOpen,
+    /// The node was built without a config file, so there is no file to watch.
+    #[error("the node has no config file to watch; give it one with config_file()")]
+    NoConfigFile,
     /// The config file cannot be watched.
     #[error("the folder of the config file cannot be watched: {0}")]
     Watch(String),

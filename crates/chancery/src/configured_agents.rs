@@ -25,6 +25,11 @@ pub(crate) struct ConfiguredAgents {
 }
 
 impl ConfiguredAgents {
+    /// The names of the agents that the program gives.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        self.here.iter().map(|given| &given.name).chain(self.elsewhere.iter().map(|(_, name, _)| name))
+    }
+
     pub(crate) fn here(&mut self, name: String, card: AgentCard, runner: Arc<dyn TaskRunner>, exposed: bool) {
         self.here.push(Given { name, card, extended: None, runner, exposed });
     }

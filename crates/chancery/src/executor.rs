@@ -115,7 +115,7 @@ impl Executor {
     fn new_context(&self) -> CallContext {
         let mut context = self.context.clone();
         if context.within.is_none() {
-            context.trace = TraceId(rand::random());
+            context.trace = chancery_core::new_trace_id();
         }
         context
     }

@@ -22,7 +22,7 @@ impl HopTokenService for SignedHops {
             },
             issued_at: hop.issued,
             expires_at: hop.expires,
-            id: rand::random(),
+            id: chancery_core::random_seed() as u32,
         };
         let members: Vec<&str> = hop.members.iter().map(String::as_str).collect();
         // Work without a token can still be told apart by who does it, so it goes out.

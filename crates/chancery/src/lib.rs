@@ -144,6 +144,7 @@ mod executor;
 mod exposure;
 mod gateway;
 mod hops;
+pub mod identity;
 mod key_registry;
 #[cfg(feature = "memory-tier")]
 mod memory;
@@ -161,9 +162,11 @@ mod policy_expressions;
 #[path = "policy_expressions_absent.rs"]
 mod policy_expressions;
 mod preflight;
+pub mod protocol;
 mod record_keeper;
 mod record_mark;
 mod reload;
+pub mod rules;
 mod scope_names;
 mod seal;
 pub mod service;
@@ -180,13 +183,13 @@ pub use chancery_core::{
     AfterRestart, Chancery, Delegation, Finished, Link, MemoryRecall, Passed, ReplyMode, RunError, SelectorQuery, SinkClosed,
     StoreError, Subscription, TaskRunner, TaskUpdateSink, Turn, WaitingTask,
 };
-pub use chancery_identity as identity;
 pub use chancery_inbound::TlsError;
+#[cfg(feature = "memory-tier")]
+pub use chancery_memory::GrantRefusal;
 pub use chancery_memory::{MemoryError, SchemaFault};
-pub use chancery_protocol as protocol;
 pub use chancery_protocol::{AgentCard, Artifact, Message, Metadata, Part, Task, TaskState};
+#[doc(inline)]
 pub use chancery_receiver as receiver;
-pub use chancery_rules as rules;
 pub use chancery_rules::MicroUsd;
 pub use http;
 pub use rustls_pki_types;

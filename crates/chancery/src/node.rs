@@ -5,6 +5,7 @@ mod elsewhere;
 mod hosts;
 mod own_parts;
 mod running;
+mod settled_config;
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::authentication::{CallerDirectory, configured_callers};
 use crate::build_error::BuildError;
 use crate::caller_registry::CallerRegistry;
 use crate::certificate_check::warn_of_uncovered_hosts;
-use crate::config::{AgentConfig, Config, ConfigFile, NodeConfig, PublicUrl, SwpUrl, TlsConfig};
+use crate::config::{AgentConfig, Config, ConfigFile, HostName, NodeConfig, PublicUrl, SwpUrl, TenantName, TlsConfig};
 use crate::configured_agents::ConfiguredAgents;
 use crate::data_folder::DataFolder;
 use crate::key_registry::{KeyRegistry, Signers, keep_published};
@@ -56,6 +57,7 @@ pub struct NodeBuilder {
     resolver: Option<Arc<dyn IdentityResolver>>,
     public_url: Option<String>,
     swp_url: Option<SwpUrl>,
+    override_allowed: Option<bool>,
     config: Config,
     /// Whether `config` was called, and not only `config_file`.
     has_config: bool,
@@ -104,23 +106,33 @@ impl NodeBuilder {
         self
     }
 
-    /// Chooses among the replicas of remote agents, unless the config has routing settings.
+    /// Chooses among the replicas of remote agents, and among agents with the same skill.
+    ///
+    /// A config that also chooses, in `[routing]`, is an error unless
+    /// [`config_override_allowed`](Self::config_override_allowed) says which of the two counts. A node whose agents leave
+    /// nothing to choose cannot be built with a selector.
     pub fn peer_selector(mut self, selector: impl PeerSelector + 'static) -> Self {
         let given = self.own.in_code.selector.replace(Arc::new(selector));
         self.once("peer_selector", given.is_none());
         self
     }
 
-    /// Whether what the config says of routing counts before what the program does. It does, if this is not called.
+    /// Sets which counts if both choose: `[routing]` of the config with `true`, the
+    /// [`peer_selector`](Self::peer_selector) with `false`.
     pub fn config_override_allowed(mut self, allowed: bool) -> Self {
-        self.own.in_code.outranks_config = !allowed;
+        let given = self.override_allowed.replace(allowed);
+        self.once("config_override_allowed", given.is_none());
         self
     }
 
-    /// Takes hosts and tenants of the agent NAME from its config. Use it for a local agent; a remote agent
-    /// brings its own.
-    pub fn names_of(mut self, name: &str, agent: &AgentConfig) -> Self {
-        self.own.agent_routes.of_agent(name, agent);
+    /// Leads hosts and tenants to the agent NAME, beside those that the config of a remote agent names.
+    pub fn names_of(
+        mut self,
+        name: &str,
+        hosts: impl IntoIterator<Item = HostName>,
+        tenants: impl IntoIterator<Item = TenantName>,
+    ) -> Self {
+        self.own.agent_routes.lead_to(name, hosts, tenants);
         self
     }
 
@@ -131,20 +143,26 @@ impl NodeBuilder {
         self
     }
 
-    /// Where callers reach the node; cards say so.
+    /// Sets the URL where callers reach the node, which cards show. Another URL in the config is an error.
     pub fn public_url(mut self, url: impl Into<String>) -> Self {
         let given = self.public_url.replace(url.into());
         self.once("public_url", given.is_none());
         self
     }
 
-    /// Where SWP peers reach the node; cards say so. What the config says of it counts before.
-    pub fn swp_url(mut self, url: Option<SwpUrl>) -> Self {
-        self.swp_url = url;
+    /// Sets the URL where SWP peers reach the node, which cards show. Another URL in the config is an error.
+    pub fn swp_url(mut self, url: SwpUrl) -> Self {
+        let given = self.swp_url.replace(url);
+        self.once("swp_url", given.is_none());
         self
     }
 
-    /// Everything a config says but its agents, its data folder and where to listen, which are left to the caller.
+    /// Sets the config.
+    ///
+    /// `data` is the folder of the node, unless a call of the builder names the same one. `listen` is what
+    /// [`Node::bind`] binds. Agents of the config are served with [`configured_agents`](Self::configured_agents). Without
+    /// it, the config can have no agents but those that the program gives, for which price, key, hosts, tenants and
+    /// input modes count.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         let given = std::mem::replace(&mut self.has_config, true);
@@ -152,13 +170,13 @@ impl NodeBuilder {
         self
     }
 
-    /// Also serves the agents of the config, after those that are given in code.
+    /// Serves the agents of the config too, after those that are given in code.
     pub fn configured_agents(mut self) -> Self {
         self.serves_configured = true;
         self
     }
 
-    /// The config of a file that can be reloaded while the node runs, its agents included. `settle` applies
+    /// Sets the config of a file, and serves its agents. The file can be reloaded while the node runs. `settle` applies
     /// what has precedence over the file.
     pub fn config_file(mut self, file: ConfigFile, settle: impl Fn(Config) -> Config + Send + Sync + 'static) -> Self {
         self.config = settle(file.config);
@@ -177,9 +195,10 @@ impl NodeBuilder {
             return Err(BuildError::Contradiction("both config() and config_file() say the config"));
         }
         self.settle_names()?;
+        self.settle_config()?;
         let public_url = self.read_public_url()?;
         let config = self.config;
-        let (folder, store_choice) = self.storage.settle()?;
+        let (folder, store_choice) = self.storage.settle(config.node.data.clone())?;
         let folder = folder.map(DataFolder::claim).transpose()?.map(Arc::new);
         let configured = configured_callers(&config)?;
         let tls = config.tls.load()?.map(Tls::new).transpose()?;
@@ -190,7 +209,7 @@ impl NodeBuilder {
             callers: Arc::new(CallerRegistry::open(folder.clone(), Vec::new())?),
             resolver: self.resolver,
             public_url,
-            swp_url: config.swp.door.public_url.clone().or(self.swp_url),
+            swp_url: self.swp_url.or_else(|| config.swp.door.public_url.clone()),
             is_insecure: self.is_insecure,
             clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock)),
             nonces: Arc::default(),
@@ -249,10 +268,15 @@ impl NodeBuilder {
     }
 
     fn read_public_url(&self) -> Result<PublicUrl, BuildError> {
-        let NodeConfig { listen, public_url, .. } = &self.config.node;
-        let configured = || public_url.as_ref().map(ToString::to_string);
-        let url = self.public_url.clone().or_else(configured).unwrap_or_else(|| format!("http://{listen}"));
-        PublicUrl::try_from(url.clone()).map_err(|fault| BuildError::PublicUrl { url, fault })
+        let NodeConfig { listen, public_url: configured, .. } = &self.config.node;
+        let read = |url: String| PublicUrl::try_from(url.clone()).map_err(|fault| BuildError::PublicUrl { url, fault });
+        match (self.public_url.clone().map(read).transpose()?, configured.clone()) {
+            (Some(given), Some(configured)) if given != configured => {
+                Err(BuildError::Contradiction("public_url() and public_url of the config differ"))
+            }
+            (Some(url), _) | (None, Some(url)) => Ok(url),
+            (None, None) => read(format!("http://{listen}")),
+        }
     }
 }
 

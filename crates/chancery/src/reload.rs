@@ -97,7 +97,6 @@ impl Reloader {
         self.running.service().gateway.lines()
     }
 
-    #[cfg(test)]
     pub(crate) fn running(&self) -> &RunningNode {
         &self.running
     }

@@ -6,6 +6,6 @@ pub use chancery_core::{
     ExpiryPlan, Fact, Freeze, FreezeScope, Governed, Idempotency, Keyed, LedgerRow, LedgerSnapshot, LineageRecord, Link,
     ListCursor, ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Progress, Record, RecordEnd, RecordLines, RecordNote,
     RecordedWrite, Rule, Scribe, Spend, SpentNonce, Store, StoreError, StoreTrouble, Stored, SweepPlan, SystemClock, TaskListing,
-    TaskRecord, TreeCost, UnwrittenRecord, Verdict,
+    TaskRecord, TaskSnapshot, TreeCost, UnwrittenRecord, Verdict,
 };
 pub use chancery_store::{Examined, MemoryStore, SqliteOptions, SqliteStore, Synchronous};

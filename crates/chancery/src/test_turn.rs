@@ -9,7 +9,7 @@ use chancery_core::{
 use chancery_identity::SealKey;
 use chancery_protocol::{
     AgentCard, CallContext, Caller, Error, ErrorKind, GetTask, Message, Metadata, Reply, Request, Role, SendMessage, Task,
-    TaskEvent, TaskId, TraceId,
+    TaskEvent, TaskId,
 };
 use chancery_store::MemoryStore;
 
@@ -114,7 +114,7 @@ impl TestTurn {
         if self.begun.is_none() {
             self.begun = Some(Begun { chancery: plane(Arc::clone(&self.runner))?, task: None });
         }
-        let context = CallContext::new(self.caller.clone(), TraceId(rand::random()));
+        let context = CallContext::new(self.caller.clone(), chancery_core::new_trace_id());
         let internal = || Error::new(ErrorKind::Internal, "a call was answered with something else");
         let begun = self.begun.as_mut().ok_or_else(internal)?;
         message.task_id = message.task_id.or_else(|| begun.task.clone());

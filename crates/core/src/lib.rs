@@ -89,6 +89,7 @@ pub use governed::{
     BudgetScopes, Decision, Fact, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, LineageRecord, PastSpend, Rule,
     Spend, TreeCost, Verdict,
 };
+pub use ids::{new_trace_id, random_seed};
 pub use key_quota::{EXPIRY_STEP, Idempotency, KeptKeys, Keyed};
 pub use late_reply::LateReply;
 pub use limits::TaskLimits;

@@ -225,7 +225,7 @@ impl Draft {
         let CallHead { extensions, idempotency_key, last_event_id, hop_token, trace: given, tracestate, tenant } = head;
         // It belongs to the trace it came with: without one it says nothing.
         let tracestate = given.and(tracestate);
-        let (trace, span) = given.map_or_else(|| (TraceId(rand::random()), None), |(trace, span)| (trace, Some(span)));
+        let (trace, span) = given.map_or_else(|| (chancery_core::new_trace_id(), None), |(trace, span)| (trace, Some(span)));
         let mut context = CallContext {
             version,
             wrapped: false,

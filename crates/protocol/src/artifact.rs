@@ -7,17 +7,24 @@ use crate::unknown::open_object;
 use crate::{ArtifactId, Metadata, Part, Unknown};
 
 open_object! {
+    /// A result of a task.
     pub struct Artifact {
+        /// The id of the artifact, unique in its task.
         #[serde(alias = "artifact_id")]
         pub artifact_id: ArtifactId,
+        /// The name that people read.
         #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
         pub name: Option<String>,
+        /// A text about the artifact for people.
         #[serde(default, deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
         pub description: Option<String>,
+        /// The content.
         #[serde(default, deserialize_with = "null_default")]
         pub parts: Vec<Part>,
+        /// The metadata of the artifact.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub metadata: Option<Metadata>,
+        /// The URIs of the extensions that the artifact uses.
         #[serde(default, deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
         pub extensions: Vec<String>,
     }
@@ -45,12 +52,15 @@ impl Artifact {
 open_object! {
     /// A whole artifact, or one more piece of it.
     pub struct ArtifactChunk {
+        /// The artifact, or the piece to add.
         pub artifact: Arc<Artifact>,
         /// Extend the artifact of this id instead of replacing it.
         #[serde(default, deserialize_with = "null_default", skip_serializing_if = "std::ops::Not::not")]
         pub append: bool,
+        /// Whether no more pieces follow.
         #[serde(default, alias = "last_chunk", deserialize_with = "null_default", skip_serializing_if = "std::ops::Not::not")]
         pub last_chunk: bool,
+        /// The metadata of the event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub metadata: Option<Metadata>,
     }

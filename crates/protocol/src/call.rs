@@ -15,11 +15,14 @@ pub type AgentName = Arc<str>;
 /// Who is calling. Everything a caller makes belongs to (tenant, name).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
+    /// The tenant that the caller belongs to.
     pub tenant: Arc<str>,
+    /// The name of the caller within its tenant.
     pub name: Arc<str>,
 }
 
 impl Caller {
+    /// Makes a caller of a tenant and a name.
     pub fn new(tenant: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self { tenant: tenant.into(), name: name.into() }
     }
@@ -120,12 +123,16 @@ impl fmt::Debug for TraceId {
     }
 }
 
+/// Everything that is known of a call beside its request.
 #[derive(Clone, Debug)]
 pub struct CallContext {
+    /// The protocol version of the call.
     pub version: Version,
     /// A 0.3 call that is written as `Dialect::Wrapped0_3`.
     pub wrapped: bool,
+    /// The binding that the call came over.
     pub binding: Binding,
+    /// The caller.
     pub caller: Caller,
     /// What is known of that caller.
     pub standing: Arc<CallerStanding>,
@@ -137,6 +144,7 @@ pub struct CallContext {
     pub idempotency_key: Option<Arc<str>>,
     /// The last event the caller has seen of the task it subscribes to.
     pub last_event_id: Option<u64>,
+    /// The trace that the call belongs to.
     pub trace: TraceId,
     /// The span of the caller in that trace. None if the call brought no trace, and this one was made here.
     pub span: Option<u64>,

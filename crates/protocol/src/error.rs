@@ -4,23 +4,38 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
+/// The kind of an error, which decides its code in every binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     // The specification's nine.
+    /// The caller has no task of this id.
     TaskNotFound,
+    /// The task has ended, so it cannot be canceled.
     TaskNotCancelable,
+    /// The agent delivers no push notifications.
     PushNotificationNotSupported,
+    /// The agent does not have the operation.
     UnsupportedOperation,
+    /// The agent does not accept or produce the media type.
     ContentTypeNotSupported,
+    /// The agent answered with something that the protocol does not allow.
     InvalidAgentResponse,
+    /// The agent has no extended card.
     ExtendedAgentCardNotConfigured,
+    /// The agent requires an extension that the call does not name.
     ExtensionSupportRequired,
+    /// The agent does not have the protocol version.
     VersionNotSupported,
     // JSON-RPC's five.
+    /// The request is not JSON.
     Parse,
+    /// The request does not have the form of a call.
     InvalidRequest,
+    /// There is no method of this name.
     MethodNotFound,
+    /// A field of the request is missing or wrong.
     InvalidParams,
+    /// The node or the agent failed. The caller sees no details.
     Internal,
     // Ours.
     /// More calls than the caller or its address may make for now.
@@ -77,6 +92,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Every kind.
     pub const ALL: [Self; 39] = [
         Self::TaskNotFound,
         Self::TaskNotCancelable,
@@ -167,25 +183,34 @@ impl ErrorKind {
 /// One field of a request that is wrong, by its path in the caller's own spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldViolation {
+    /// The path of the field.
     pub field: String,
+    /// What is wrong with the value.
     pub description: String,
 }
 
+/// An error that a caller can see.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Error {
+    /// The kind of the error.
     pub kind: ErrorKind,
+    /// The text that people read.
     pub message: Cow<'static, str>,
+    /// The fields of the request that are wrong.
     pub violations: Vec<FieldViolation>,
     /// Numbers and names that go with the message, for machines.
     pub facts: Vec<(&'static str, String)>,
+    /// The time after which the call can succeed.
     pub retry_after: Option<Duration>,
 }
 
 impl Error {
+    /// Makes an error of a kind with a message.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self { kind, message: message.into(), violations: Vec::new(), facts: Vec::new(), retry_after: None }
     }
 
+    /// Makes the error for a task that the caller does not have.
     pub fn task_not_found() -> Self {
         Self::new(ErrorKind::TaskNotFound, "Task not found")
     }
@@ -197,6 +222,7 @@ impl Error {
         Self { violations: vec![violation], ..Self::new(ErrorKind::InvalidParams, message) }
     }
 
+    /// Adds a fact that programs read.
     pub fn with_fact(mut self, name: &'static str, value: impl fmt::Display) -> Self {
         self.facts.push((name, value.to_string()));
         self

@@ -15,15 +15,20 @@ pub enum TaskEvent {
     Created(Arc<Task>),
     /// The caller said something more. Part of the history; streams do not show it.
     Said(Arc<Message>),
+    /// The state of the task changed.
     Status(StatusChange),
+    /// The agent produced an artifact, or more of one.
     Artifact(ArtifactChunk),
     /// The agent answered with a message instead of working on a task. The only entry of its log.
     Replied(Arc<Message>),
 }
 
 open_object! {
+    /// A new status of a task.
     pub struct StatusChange {
+        /// The status.
         pub status: TaskStatus,
+        /// The metadata of the event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub metadata: Option<Metadata>,
     }

@@ -40,10 +40,12 @@ macro_rules! id {
         pub struct $name(Arc<str>);
 
         impl $name {
+            /// Makes an id of a text.
             pub fn new(text: impl Into<Arc<str>>) -> Self {
                 Self(text.into())
             }
 
+            /// Returns the text of the id.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

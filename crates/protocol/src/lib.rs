@@ -3,6 +3,8 @@
 //! The serde implementations on these types are the 1.0 JSON form (ProtoJSON). Older versions and protobuf are
 //! conversions that live in `chancery-wire`.
 
+#![deny(missing_docs)]
+
 mod artifact;
 mod artifact_kind;
 mod call;
@@ -17,6 +19,7 @@ mod push;
 pub mod raw_json;
 mod reply;
 mod request;
+pub mod rfc3339;
 mod security;
 mod standing;
 mod task;

@@ -9,13 +9,17 @@ use crate::lenient::{AsBase64, Base64, non_empty, null_default, present};
 use crate::unknown::open_object;
 use crate::{ContextId, Json, MessageId, Metadata, OpenObject, TaskId, Unknown};
 
+/// The side that a message comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
+    /// The client.
     User,
+    /// The agent.
     Agent,
 }
 
 impl Role {
+    /// Returns the name in JSON, such as `ROLE_USER`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::User => "ROLE_USER",
@@ -41,20 +45,29 @@ impl<'de> Deserialize<'de> for Role {
 }
 
 open_object! {
+    /// A message between a client and an agent.
     pub struct Message {
+        /// The id that the sender gave the message.
         #[serde(alias = "message_id")]
         pub message_id: MessageId,
+        /// The context of the message.
         #[serde(default, alias = "context_id", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
         pub context_id: Option<ContextId>,
+        /// The task that the message continues.
         #[serde(default, alias = "task_id", deserialize_with = "non_empty", skip_serializing_if = "Option::is_none")]
         pub task_id: Option<TaskId>,
+        /// The side that sent the message.
         pub role: Role,
+        /// The content.
         #[serde(default, deserialize_with = "null_default")]
         pub parts: Vec<Part>,
+        /// The metadata of the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub metadata: Option<Metadata>,
+        /// The URIs of the extensions that the message uses.
         #[serde(default, deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
         pub extensions: Vec<String>,
+        /// Other tasks that the message refers to.
         #[serde(default, alias = "reference_task_ids", deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
         pub reference_task_ids: Vec<TaskId>,
     }
@@ -70,6 +83,7 @@ impl Message {
         Self::of_parts(role, message_id, vec![Part::text(text)])
     }
 
+    /// Makes a message of some parts.
     pub fn of_parts(role: Role, message_id: impl Into<MessageId>, parts: Vec<Part>) -> Self {
         Self {
             message_id: message_id.into(),
@@ -93,10 +107,15 @@ impl Message {
 /// One piece of content: text, bytes, a link or data, with what is known about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
+    /// The content.
     pub content: PartContent,
+    /// The metadata of the part.
     pub metadata: Option<Metadata>,
+    /// The name of the file that the content is from.
     pub filename: Option<String>,
+    /// The media type of the content.
     pub media_type: Option<String>,
+    /// The members that no version of the protocol has.
     pub unknown: Unknown<Part>,
 }
 
@@ -105,19 +124,26 @@ impl OpenObject for Part {
         &["kind", "type", "text", "raw", "url", "data", "file", "metadata", "filename", "mediaType", "media_type"];
 }
 
+/// The content of a part.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartContent {
+    /// Text.
     Text(String),
+    /// Bytes.
     Raw(Bytes),
+    /// The URL of the content.
     Url(String),
+    /// A JSON value.
     Data(Json),
 }
 
 impl Part {
+    /// Makes a part of some content.
     pub fn new(content: PartContent) -> Self {
         Self { content, metadata: None, filename: None, media_type: None, unknown: Unknown::none() }
     }
 
+    /// Makes a part of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(PartContent::Text(text.into()))
     }
@@ -151,6 +177,7 @@ impl Part {
         self
     }
 
+    /// Returns the text of a text part.
     pub fn as_text(&self) -> Option<&str> {
         match &self.content {
             PartContent::Text(text) => Some(text),

@@ -22,19 +22,23 @@ impl Json {
         self.0.get()
     }
 
+    /// Reads a text that must be one JSON value, and keeps its spelling.
     pub fn parse(text: String) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text).map(Self)
     }
 
+    /// Makes the text of a value.
     pub fn from_value(value: &serde_json::Value) -> Self {
         // A `Value` always prints as valid JSON; `null` stands in for what cannot happen.
         serde_json::value::to_raw_value(value).map_or_else(|_| Self(RawValue::NULL.to_owned()), Self)
     }
 
+    /// Returns the value of the text.
     pub fn to_value(&self) -> serde_json::Value {
         serde_json::from_str(self.text()).unwrap_or_default()
     }
 
+    /// Returns whether the text is a JSON object.
     pub fn is_object(&self) -> bool {
         self.text().starts_with('{')
     }
@@ -64,14 +68,17 @@ impl fmt::Debug for Json {
 pub struct Metadata(Json);
 
 impl Metadata {
+    /// Returns the JSON text.
     pub fn text(&self) -> &str {
         self.0.text()
     }
 
+    /// Makes metadata of a JSON object.
     pub fn from_object(object: serde_json::Map<String, serde_json::Value>) -> Self {
         Self(Json::from_value(&serde_json::Value::Object(object)))
     }
 
+    /// Returns the JSON object.
     pub fn to_object(&self) -> serde_json::Map<String, serde_json::Value> {
         match self.0.to_value() {
             serde_json::Value::Object(object) => object,
@@ -90,6 +97,7 @@ impl Metadata {
         self.member(member).map(|value| value.to_value())
     }
 
+    /// Makes metadata without members.
     pub fn empty() -> Self {
         Self::from_object(serde_json::Map::new())
     }

@@ -17,10 +17,12 @@ pub struct AgentId(Arc<str>);
 impl AgentId {
     const DIGITS: usize = 64;
 
+    /// Returns the 64 hex digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
+    /// Makes the id of a digest.
     pub fn from_digest(digest: &[u8; 32]) -> Self {
         use fmt::Write as _;
         let text = digest.iter().fold(String::with_capacity(Self::DIGITS), |mut text, byte| {
@@ -69,9 +71,11 @@ pub enum IdentityProof {
     /// Not at all: this node requires no authentication.
     #[default]
     None,
+    /// An API key.
     ApiKey,
     /// A token of an issuer this node trusts.
     Token,
+    /// A client certificate.
     Certificate,
     /// A signature by the key of the agent that calls.
     Signature,
@@ -80,7 +84,9 @@ pub enum IdentityProof {
 /// One thing a caller may do: call an agent, or only one skill of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallGrant {
+    /// The name of the agent.
     pub agent: AgentName,
+    /// The only skill that the grant is for. `None` stands for every skill.
     pub skill: Option<Arc<str>>,
 }
 
@@ -106,23 +112,29 @@ impl fmt::Display for CallGrant {
     }
 }
 
+/// The agents and skills that a caller may call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum MayCall {
+    /// Every agent and skill.
     #[default]
     Everything,
+    /// Only what the grants name.
     Only(Vec<CallGrant>),
 }
 
 /// What a caller may do at one agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach<'a> {
+    /// No skill.
     Nothing,
+    /// Every skill.
     Whole,
     /// Only these skills, by name.
     Skills(Vec<&'a str>),
 }
 
 impl MayCall {
+    /// Returns the skills of an agent that the caller may call.
     pub fn reach(&self, agent: &str) -> Reach<'_> {
         let Self::Only(grants) = self else { return Reach::Whole };
         let mut skills = Vec::new();
@@ -139,11 +151,13 @@ impl MayCall {
 /// Set when a caller is identified, and shared by all its calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallerStanding {
+    /// How the caller proved who it is.
     pub proof: IdentityProof,
     /// The agent this caller is, proven by its key.
     pub agent_id: Option<AgentId>,
     /// The agent of this node that this caller is, by configuration.
     pub agent: Option<AgentName>,
+    /// The agents and skills that the caller may call.
     pub may_call: MayCall,
     /// No list has this caller: an issuer may make as many of its kind as it likes.
     pub unlisted: bool,

@@ -10,20 +10,31 @@ use crate::lenient::arcs;
 use crate::unknown::open_object;
 use crate::{Artifact, ContextId, Message, Metadata, TaskId, Timestamp};
 
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TaskState {
+    /// No state. Only messages that leave it out have this value.
     Unspecified,
+    /// The task is accepted and has not started.
     Submitted,
+    /// The agent works on the task.
     Working,
+    /// The task ended with success.
     Completed,
+    /// The task ended with a failure.
     Failed,
+    /// The task was canceled.
     Canceled,
+    /// The task waits for a message of the caller.
     InputRequired,
+    /// The agent declined the task.
     Rejected,
+    /// The task waits for credentials.
     AuthRequired,
 }
 
 impl TaskState {
+    /// Every state, in the order of its numbers.
     pub const ALL: [Self; 9] = [
         Self::Unspecified,
         Self::Submitted,
@@ -41,10 +52,12 @@ impl TaskState {
         self as i32
     }
 
+    /// Returns the state of a number in protobuf.
     pub fn from_number(number: i64) -> Option<Self> {
         usize::try_from(number).ok().and_then(|number| Self::ALL.get(number)).copied()
     }
 
+    /// Returns the name in JSON, such as `TASK_STATE_WORKING`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unspecified => "TASK_STATE_UNSPECIFIED",
@@ -119,10 +132,14 @@ where
 }
 
 open_object! {
+    /// The status of a task.
     pub struct TaskStatus {
+        /// The state.
         pub state: TaskState,
+        /// The message of the agent about the state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub message: Option<Arc<Message>>,
+        /// The time of the change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub timestamp: Option<Timestamp>,
     }
@@ -130,15 +147,22 @@ open_object! {
 }
 
 open_object! {
+    /// A task of an agent.
     pub struct Task {
+        /// The id of the task.
         pub id: TaskId,
+        /// The context of the task.
         #[serde(alias = "context_id")]
         pub context_id: ContextId,
+        /// The current status.
         pub status: TaskStatus,
+        /// The results.
         #[serde(default, deserialize_with = "arcs", skip_serializing_if = "Vec::is_empty")]
         pub artifacts: Vec<Arc<Artifact>>,
+        /// The messages of the task.
         #[serde(default, deserialize_with = "arcs", skip_serializing_if = "Vec::is_empty")]
         pub history: Vec<Arc<Message>>,
+        /// The metadata of the task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub metadata: Option<Metadata>,
     }

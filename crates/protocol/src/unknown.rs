@@ -28,18 +28,22 @@ struct Member {
 }
 
 impl<T> Unknown<T> {
+    /// Makes a list without members.
     pub const fn none() -> Self {
         Self(None, PhantomData)
     }
 
+    /// Returns whether there are no members.
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
+    /// Returns the names and values of the members.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().flat_map(|members| members.iter()).map(|member| (&*member.name, &member.value))
     }
 
+    /// Returns the value of a member.
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
@@ -173,6 +177,7 @@ macro_rules! open_object {
         #[serde(rename_all = "camelCase")]
         pub struct $name {
             $($(#[$attribute])* pub $field: $type,)*
+            /// The members that no version of the protocol has.
             #[serde(flatten)]
             pub unknown: crate::Unknown<$name>,
         }

@@ -7,6 +7,7 @@ use crate::tree::File;
 
 /// The features of the lower crates, each for a feature of the facade. What a node does is chosen in its config.
 const LOWER: &[(&str, &str)] = &[
+    ("chancery-evidence", "bundles"),
     ("chancery-inbound", "grpc"),
     ("chancery-inbound", "swp"),
     ("chancery-memory", "schemas"),

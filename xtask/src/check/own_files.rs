@@ -3,22 +3,27 @@
 use super::Violation;
 use crate::tree::File;
 
-/// What makes the rest of a line a path from the folder of the file.
+/// What makes the text behind it a path from the folder of the file.
 const FROM_THE_FILE: [&str; 4] = ["include_str!(\"", "include_bytes!(\"", "include!(\"", "#[path = \""];
 
-/// What makes the rest of a line a path from the folder of the package.
+/// What makes the rest of a statement a path from the folder of the package.
 const FROM_THE_PACKAGE: &str = "CARGO_MANIFEST_DIR";
 
 pub(super) fn violations(file: &File) -> Vec<Violation> {
     let Some(depth) = depth_in_crate(file) else {
         return Vec::new();
     };
-    let lines = file.text.lines().enumerate();
-    let leaving = lines.filter(|(_, line)| climbs(line).any(|(steps, from)| steps > if from == Base::File { depth } else { 0 }));
+    let mut leaving: Vec<usize> = climbs(&file.text)
+        .filter(|(_, steps, from)| *steps > if *from == Base::File { depth } else { 0 })
+        .map(|(at, _, _)| file.text[..at].matches('\n').count() + 1)
+        .collect();
+    leaving.sort_unstable();
+    leaving.dedup();
     leaving
-        .map(|(number, _)| Violation {
+        .into_iter()
+        .map(|line| Violation {
             rule: "own files",
-            place: format!("{}:{}", file.path, number + 1),
+            place: format!("{}:{line}", file.path),
             fault: "reads a file outside its crate, which a package of the crate does not have".to_owned(),
             remedy: "move the file into the crate, or add a symbolic link to it there".to_owned(),
         })
@@ -38,14 +43,21 @@ fn depth_in_crate(file: &File) -> Option<usize> {
     within.matches('/').count().checked_sub(1)
 }
 
-/// For each path that begins on the line: how many folders it goes up at once, and from where.
-fn climbs(line: &str) -> impl Iterator<Item = (usize, Base)> {
-    let from_file = FROM_THE_FILE
-        .iter()
-        .flat_map(move |start| line.match_indices(start).map(move |(at, _)| (steps_up(&line[at + start.len()..]), Base::File)));
-    let from_package = line.match_indices(FROM_THE_PACKAGE).map(move |(at, _)| {
-        let rest = &line[at..];
-        (rest.find("..").map_or(0, |up| steps_up(&rest[up..])), Base::Package)
+/// Returns for each path where it begins, how many folders it goes up, and from which folder. A statement of more lines is
+/// read to its end, because formatting breaks it between the folder and the path.
+fn climbs(text: &str) -> impl Iterator<Item = (usize, usize, Base)> {
+    let from_file = FROM_THE_FILE.iter().flat_map(move |start| {
+        let quote = start.len() - 1;
+        // The macro may be followed by a line break and spaces.
+        text.match_indices(&start[..quote]).filter_map(move |(at, _)| {
+            let path = text[at + quote..].trim_start().strip_prefix('"')?;
+            Some((at, steps_up(path), Base::File))
+        })
+    });
+    let from_package = text.match_indices(FROM_THE_PACKAGE).map(move |(at, _)| {
+        let statement = text[at..].split([';', '}']).next().unwrap_or_default();
+        let literals = statement.split('"').filter(|literal| literal.starts_with("..") || literal.starts_with("/.."));
+        (at, literals.map(|path| steps_up(path.trim_start_matches('/'))).sum(), Base::Package)
     });
     from_file.chain(from_package)
 }
@@ -80,6 +92,19 @@ mod tests {
         assert_eq!(count("crates/wire/tests/it/a.rs", joined), 1);
         let own = concat!("Path::new(env!(\"CARGO_MANI", "FEST_DIR\")).join(\"docs\")");
         assert_eq!(count("crates/wire/tests/it/a.rs", own), 0);
+        let concatenated = concat!("concat!(env!(\"CARGO_MANI", "FEST_DIR\"), \"/../../docs\")");
+        assert_eq!(count("crates/wire/tests/it/a.rs", concatenated), 1);
+    }
+
+    #[test]
+    fn a_path_on_the_next_line_counts_and_one_of_another_statement_does_not() {
+        let start = concat!("Path::new(env!(\"CARGO_MANI", "FEST_DIR\"))");
+        let broken = format!("let root = {start}\n    .parent()\n    .join(\"../..\");");
+        assert_eq!(count("crates/wire/tests/it/a.rs", &broken), 1);
+        let other = format!("let root = {start};\nlet up = \"../..\";");
+        assert_eq!(count("crates/wire/tests/it/a.rs", &other), 0);
+        let included = concat!("include_st", "r!(\n    \"../../../docs/a.md\"\n)");
+        assert_eq!(count("crates/wire/src/a.rs", included), 1);
     }
 
     #[test]

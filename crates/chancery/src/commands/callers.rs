@@ -4,8 +4,8 @@ mod keeper;
 
 use std::time::Duration;
 
-use chancery::identity::credentials::{CallerRecord, CertificateName, TokenSubject};
 use chancery::protocol::{AgentId, CallGrant, MayCall};
+use chancery_identity::credentials::{CallerRecord, CertificateName, TokenSubject};
 use serde_json::Value;
 
 use self::keeper::CallersAccess;

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chancery::identity::SigningKey;
 use chancery_core::{Clock as _, SystemClock};
+use chancery_identity::SigningKey;
 use chancery_outbound::{ClientCertificate, ConnectionTerms, RequestSigner, TrustedRoots, TypedUrl};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery::cli_support::{KeyRegistry, show_key};
-use chancery::identity::KeyUse;
 use chancery::protocol::Timestamp;
 use chancery_core::{Clock as _, SystemClock};
+use chancery_identity::KeyUse;
 use chancery_outbound::Admin;
 use serde_json::{Value, json};
 

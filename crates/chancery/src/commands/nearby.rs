@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use chancery::identity::credentials::CertificateName;
 use chancery::{DataFolder, FolderError};
+use chancery_identity::credentials::CertificateName;
 use chancery_outbound::{Admin, ConnectionTerms, TrustedRoots, TypedUrl};
 
 use super::credentials::OwnCertificate;

@@ -110,10 +110,14 @@ struct Flags {
     hosts: Vec<NodeHost>,
     agents: Vec<(String, AgentConfig)>,
     agent_name: Option<String>,
+    data: Option<PathBuf>,
 }
 
 impl Flags {
     fn over(&self, mut config: Config) -> Config {
+        if let Some(data) = &self.data {
+            config.node.data = Some(data.clone());
+        }
         if let Some(listen) = self.listen {
             config.node.listen = listen;
         }
@@ -166,6 +170,7 @@ impl Serve {
             hosts: self.hosts,
             agents: chosen(&self.agents),
             agent_name: self.agent_name,
+            data: shared.data.clone(),
         };
         let file = self.config.as_deref().map(ConfigFile::read).transpose();
         let file = file.map_err(|fault| Failure::Usage(fault.to_string()))?;
@@ -175,9 +180,8 @@ impl Serve {
             Some(file) => Node::builder().config_file(file, move |config| flags.over(config)),
             None => Node::builder().config(config.clone()).configured_agents(),
         };
-        let folder = shared.data.clone().or_else(|| config.node.data.clone());
         let folder =
-            match folder {
+            match config.node.data.clone() {
                 None if self.memory => None,
                 None => Some(DataFolder::default_path().ok_or_else(|| {
                     Failure::Usage("there is no HOME to keep tasks in; say --data FOLDER or --memory".to_owned())
@@ -192,7 +196,7 @@ async fn serve(start: Start) -> Result<(), Failure> {
     // From here on a signal is a stop, also while the node is still starting.
     let stop = stop_on_signal()?;
     look_ahead(&start)?;
-    let Start { config, builder, folder, in_memory, insecure, .. } = start;
+    let Start { config, source, builder, folder, in_memory, insecure } = start;
     let listen = config.node.listen;
     let listener =
         TcpListener::bind(listen).await.with_context(|| format!("cannot listen at {listen} (--listen takes another address)"))?;
@@ -202,7 +206,10 @@ async fn serve(start: Start) -> Result<(), Failure> {
     let public_url = config.node.public_url.as_ref().map_or_else(|| base.clone(), ToString::to_string);
 
     let (slim, slim_url) = listen_for_swp(&config).await?;
-    let mut builder = builder.public_url(public_url.clone()).swp_url(slim_url).insecure(insecure);
+    let mut builder = builder.public_url(public_url.clone()).insecure(insecure);
+    if let Some(slim_url) = slim_url {
+        builder = builder.swp_url(slim_url);
+    }
     if let Some(folder) = folder {
         builder = builder.data(folder);
     }
@@ -221,7 +228,9 @@ async fn serve(start: Start) -> Result<(), Failure> {
         judge_plain_swp(&node, slim.local_addr().context("the SWP listener has no address")?, insecure)?;
     }
     // Before anybody is told that the node is there: whoever changes the file from then on is seen to.
-    if let Err(error) = node.watch_config() {
+    if source.is_some()
+        && let Err(error) = node.watch_config()
+    {
         tracing::warn!(%error, "cannot watch the config file; apply a change with `chancery reload` or SIGHUP");
     }
     let whereabouts = Whereabouts { url: base.clone(), pid: std::process::id(), certificate: node.certificate() };

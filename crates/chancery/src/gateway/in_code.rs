@@ -8,14 +8,25 @@ use chancery_core::routing::PeerSelector;
 use chancery_core::{SkillRouting, TaskRunner};
 use chancery_rules::routing::RoutingConfig;
 
+use crate::build_error::BuildError;
+
 /// Runners and a selector given in code.
 #[derive(Clone, Default)]
 pub(crate) struct InCode {
     /// The local agents that work when no replica can be called, by the name of the agent.
     pub(crate) locals: BTreeMap<String, Arc<dyn TaskRunner>>,
     pub(crate) selector: Option<Arc<dyn PeerSelector>>,
-    /// Whether the selector has precedence over the config.
-    pub(crate) outranks_config: bool,
+    pub(crate) precedence: Precedence,
+}
+
+/// Which counts if both the program and the config choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Precedence {
+    /// The program does not say. A config that chooses beside its selector is rejected.
+    #[default]
+    Unsettled,
+    Config,
+    Program,
 }
 
 impl fmt::Debug for InCode {
@@ -28,20 +39,34 @@ impl fmt::Debug for InCode {
 impl InCode {
     /// How calls at the root address are routed by skill.
     pub(crate) fn skill_routing(&self, config: &RoutingConfig) -> SkillRouting {
-        let routing = SkillRouting::new(config, rand::random());
+        let routing = SkillRouting::new(config, chancery_core::random_seed());
         self.selector(config).into_iter().fold(routing, SkillRouting::choosing_by)
     }
 
-    /// The selector that counts instead of the config's. An operator who says something about routing outranks the program.
+    /// Rejects a config that chooses beside the selector of the program, unless the program says which counts.
+    pub(crate) fn check(&self, config: &RoutingConfig) -> Result<(), BuildError> {
+        if self.selector.is_some() && self.precedence == Precedence::Unsettled && chooses(config) {
+            return Err(BuildError::Contradiction(
+                "both peer_selector() and [routing] of the config choose; call config_override_allowed()",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns the selector that counts instead of the config's.
     pub(super) fn selector(&self, config: &RoutingConfig) -> Option<Arc<dyn PeerSelector>> {
         let selector = self.selector.clone()?;
-        let silent = RoutingConfig { by_skill: config.by_skill, ..RoutingConfig::default() };
-        if self.outranks_config || *config == silent {
+        if self.precedence == Precedence::Program || !chooses(config) {
             return Some(selector);
         }
-        tracing::info!(selector = selector.name(), "[routing] of the config overrides the selector of the program");
+        tracing::info!(selector = selector.name(), "[routing] of the config overrides the selector, as the program allows");
         None
     }
+}
+
+/// Whether a config says how to choose.
+fn chooses(config: &RoutingConfig) -> bool {
+    *config != RoutingConfig { by_skill: config.by_skill, ..RoutingConfig::default() }
 }
 
 #[cfg(test)]
@@ -50,16 +75,18 @@ mod tests {
     use chancery_rules::routing::{LowestLatency, SelectorName};
 
     #[test]
-    fn a_selector_in_code_counts_where_the_config_says_nothing_or_may_not_outrank_it() {
+    fn a_selector_in_code_counts_where_the_config_does_not_choose_or_may_not_outrank_it() {
         let silent = RoutingConfig::default();
         let said = RoutingConfig { default_selector: SelectorName::RoundRobin, ..RoutingConfig::default() };
         let in_code = InCode { selector: Some(Arc::new(LowestLatency)), ..InCode::default() };
-        assert!(in_code.selector(&silent).is_some());
-        assert!(in_code.selector(&said).is_none(), "operators outrank programs");
+        assert!(in_code.selector(&silent).is_some() && in_code.check(&silent).is_ok());
+        assert!(in_code.check(&said).is_err(), "the program does not say which counts");
+        let yields = InCode { precedence: Precedence::Config, ..in_code.clone() };
+        assert!(yields.selector(&said).is_none() && yields.check(&said).is_ok());
         let by_address = RoutingConfig { by_skill: false, ..RoutingConfig::default() };
         assert!(in_code.selector(&by_address).is_some(), "that says nothing about how to choose");
-        let insists = InCode { outranks_config: true, ..in_code };
-        assert!(insists.selector(&said).is_some());
+        let insists = InCode { precedence: Precedence::Program, ..in_code };
+        assert!(insists.selector(&said).is_some() && insists.check(&said).is_ok());
         assert!(InCode::default().selector(&silent).is_none());
     }
 }

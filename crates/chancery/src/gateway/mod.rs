@@ -12,7 +12,7 @@ mod report;
 
 pub(crate) use self::gateway_agents::{Gateway, GatewayError, GatewayParts};
 pub(crate) use self::gather::{ServedAgents, gather};
-pub(crate) use self::in_code::InCode;
+pub(crate) use self::in_code::{InCode, Precedence};
 pub use self::naming::agent_slug;
 pub(crate) use self::remote::{Remote, RemoteParts, ShownCards};
 pub use self::report::show_added;

@@ -130,7 +130,7 @@ impl Remote {
             ),
             _ => {}
         }
-        let seed = rand::random();
+        let seed = chancery_core::random_seed();
         tracing::debug!(agent = name, seed, "seeded the choice among replicas");
         let pool = Pool::new(replicas, config.routing.plan(seed), config.health.clone(), Arc::clone(clock));
         let pool = in_code.selector(&config.routing).into_iter().fold(pool, Pool::choosing_by);

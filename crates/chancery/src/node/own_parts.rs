@@ -22,13 +22,19 @@ pub(super) struct Storage {
 }
 
 impl Storage {
-    /// The data folder, and where tasks are kept. Two answers to one question are an error.
-    pub(super) fn settle(self) -> Result<(Option<PathBuf>, StoreChoice), BuildError> {
+    /// Returns the data folder, and where tasks are kept. Two answers to one question are an error, also if the config
+    /// has one of them.
+    pub(super) fn settle(self, configured: Option<PathBuf>) -> Result<(Option<PathBuf>, StoreChoice), BuildError> {
         let Self { own, in_memory, sqlite, data } = self;
         if let (Some(sqlite), Some(data)) = (&sqlite, &data)
             && sqlite != data
         {
             return Err(BuildError::Contradiction("sqlite() and data() name different folders"));
+        }
+        if let (Some(given), Some(configured)) = (sqlite.as_ref().or(data.as_ref()), &configured)
+            && given != configured
+        {
+            return Err(BuildError::Contradiction("sqlite() or data() names another folder than data of the config"));
         }
         let choice = match (own.is_some(), in_memory, sqlite.is_some()) {
             (true, true, _) => return Err(BuildError::Contradiction("both store() and memory() say where tasks are kept")),
@@ -40,7 +46,7 @@ impl Storage {
                 None => StoreChoice::Folder,
             },
         };
-        Ok((sqlite.or(data), choice))
+        Ok((sqlite.or(data).or(configured), choice))
     }
 
     pub(super) fn folder(&self) -> Option<&PathBuf> {
@@ -73,7 +79,7 @@ impl NodeBuilder {
     }
 
     /// Keeps the node's keys and the operator's token in this folder. Tasks are there too, unless `memory` or `store`
-    /// was called.
+    /// was called. `data` of the config does the same; both may name one folder only.
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         let given = self.storage.data.replace(folder.into());
         self.once("data", given.is_none());

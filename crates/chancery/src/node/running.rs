@@ -29,6 +29,21 @@ impl Node {
         self.doors_handle.router().layer(axum::Extension(Arc::clone(&self.ends)))
     }
 
+    /// Binds the address that the config names with `listen`. [`serve`](Self::serve) takes this listener, or one of the
+    /// program.
+    pub async fn bind(&self) -> std::io::Result<TcpListener> {
+        TcpListener::bind(self.reloader.running().config().node.listen).await
+    }
+
+    /// Binds the address that the config names with `swp.listen`, or returns nothing if it names none.
+    #[cfg(feature = "swp")]
+    pub async fn bind_swp(&self) -> std::io::Result<Option<TcpListener>> {
+        match self.reloader.running().config().swp.door.listen {
+            Some(listen) => TcpListener::bind(listen).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Lets callers in through a listener, until `stop` fires or the node ends, and the open connections are done.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         let stop = self.or_ended(stop);
@@ -77,10 +92,10 @@ impl Node {
         self.reloader.reload().await
     }
 
-    /// Reloads the config file whenever it changes. Does nothing for a node without one. Needs the feature `cli`.
+    /// Reloads the config file whenever it changes. A node without one returns an error. Needs the feature `cli`.
     #[cfg(feature = "cli")]
     pub fn watch_config(&self) -> Result<(), BuildError> {
-        self.reloader.watch().map_err(|error| BuildError::Watch(error.to_string()))
+        self.reloader.watch()
     }
 
     /// Returns whether the node has a certificate.

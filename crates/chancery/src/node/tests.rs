@@ -1,5 +1,6 @@
 //! What a node refuses to be built from, the addresses it puts on cards, and what outlives it.
 
+mod agreement;
 mod given;
 
 use std::time::Duration;
@@ -86,6 +87,8 @@ async fn a_panic_in_a_loop_is_logged_with_its_name_and_its_reason() {
     let file = home.path().join("log");
     let log = Arc::new(std::fs::File::create(&file).unwrap());
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(log).finish();
+    // With one dispatcher, a thread of another test that meets the event first would switch it off for all threads.
+    let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
     let _logged = tracing::subscriber::set_default(subscriber);
     let node = with_agents(&["a"]).build().await.unwrap();
     let loops = node.chancery().loops();

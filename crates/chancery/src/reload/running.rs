@@ -51,7 +51,7 @@ impl RunningNode {
         &self.doors_handle
     }
 
-    pub(super) fn config(&self) -> Arc<Config> {
+    pub(crate) fn config(&self) -> Arc<Config> {
         self.assembled().config
     }
 

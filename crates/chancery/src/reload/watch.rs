@@ -11,6 +11,7 @@ use notify::{RecursiveMode, Watcher as _};
 use tokio::sync::mpsc;
 
 use super::Reloader;
+use crate::build_error::BuildError;
 use crate::config::digest;
 
 /// How long nothing may happen to the file before it is looked at: saving is often several steps.
@@ -29,9 +30,10 @@ enum Happened {
 }
 
 impl Reloader {
-    /// Reloads the file whenever it has changed, until the node stops. Does nothing for a node without a file.
-    pub(crate) fn watch(self: &Arc<Self>) -> Result<(), notify::Error> {
-        let Some(source) = &self.source else { return Ok(()) };
+    /// Reloads the file whenever it has changed, until the node stops.
+    pub(crate) fn watch(self: &Arc<Self>) -> Result<(), BuildError> {
+        let source = self.source.as_ref().ok_or(BuildError::NoConfigFile)?;
+        let unwatched = |error: notify::Error| BuildError::Watch(error.to_string());
         let (folder, name) = folder_and_name(&source.file);
         let (tell, mut events) = mpsc::unbounded_channel();
         let since_start = tell.clone();
@@ -45,9 +47,10 @@ impl Reloader {
             if let Some(happened) = happened {
                 let _ = tell.send(happened);
             }
-        })?;
+        })
+        .map_err(unwatched)?;
         // The folder and not the file: editors put a new file in the place of the old one.
-        watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+        watcher.watch(&folder, RecursiveMode::NonRecursive).map_err(unwatched)?;
         tracing::info!(file = %source.file.display(), "watching the config file");
         // It may have changed between the start that read it and now.
         let now = std::fs::read_to_string(&source.file).map(|text| digest(&text));

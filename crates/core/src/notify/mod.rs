@@ -16,7 +16,7 @@ mod sweep;
 mod timeline;
 
 pub use chancery_rules::push::{
-    AttemptAnswer, Bounds, FailClass, OriginStanding, RetryAfter, Schedule, SlotLimits, Span, SpanKind,
+    AttemptAnswer, Bounds, FailClass, OriginStanding, RetryAfter, Schedule, ScheduleFault, SlotLimits, Span, SpanKind,
 };
 pub use config::{EngineConfig, NotifyConfig};
 pub use courier::{Courier, DeliveryOutcome, Letter, Notary, Try, WebhookDelivery, WebhookPayload};

@@ -12,7 +12,8 @@ mod registration;
 mod vault;
 
 pub use chancery_rules::push::{
-    ClockSet, Cursor, DeadReason, DeadSpan, DisableReason, LaneAction, LaneChange, LaneState, Span, SpanKind, WebhookOrigin,
+    ClockSet, Cursor, DeadReason, DeadSpan, DisableReason, LaneAction, LaneChange, LaneClaim, LaneState, Span, SpanKind,
+    WebhookOrigin,
 };
 pub use in_flight::{Claiming, InFlight, Notifier};
 pub use lane::{Lane, LaneSettlement, LaneStep};

@@ -1,7 +1,6 @@
 //! An event of a bundle, and the digest of its content.
 
 use chancery_protocol::Timestamp;
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use crate::record::{hex, sha256, types};
@@ -66,7 +65,7 @@ pub fn content_hash(event: &Value) -> Result<String, serde_json::Error> {
 
 /// To the microsecond, so that nothing of the time is lost.
 pub fn rfc3339(at: Timestamp) -> String {
-    DateTime::<Utc>::from_timestamp_micros(at.micros()).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Micros, true)
+    at.to_micros_text()
 }
 
 /// What an entry is about.

@@ -5,6 +5,10 @@
 //! ours also holds what ties its entries to the record they are from: links, checkpoints and proofs, as events of types of our own.
 
 mod complete;
+#[cfg(feature = "bundles")]
+mod container;
+#[cfg(not(feature = "bundles"))]
+#[path = "container_absent.rs"]
 mod container;
 mod event;
 mod fault;

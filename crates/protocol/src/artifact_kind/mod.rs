@@ -21,27 +21,39 @@ const VERSION: &str = "artifact_kind_version";
 const WITNESS: &str = "rvlake_witness";
 const SCHEMA: &str = "schema";
 
+/// The content of a typed artifact.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ArtifactKind {
+    /// Plain text.
     Text(String),
     /// A value and, if there is one, the `$id` of the schema it obeys.
     StructuredJson {
+        /// The JSON value.
         value: Value,
+        /// The `$id` of the JSON Schema that the value obeys.
         schema: Option<String>,
     },
     /// Vectors that stay where they are.
     VectorRef {
+        /// The name of the storage that has the vectors.
         backend: String,
+        /// The name of the collection.
         collection: String,
+        /// The digest of the collection's content.
         witness: String,
+        /// The number of dimensions of each vector.
         dim: u32,
+        /// The number of vectors.
         count: u64,
     },
     /// A ruLake bundle by its witness, with what the receiver is said to be allowed. What it may really do, its grant says.
     RuLakeWitness {
+        /// The digest of the bundle's content.
         witness: String,
+        /// The place of the data.
         data_ref: String,
+        /// The operations that the sender says the receiver may do.
         capabilities: Vec<String>,
     },
     /// Everything else, and what is too new to be understood.
@@ -60,6 +72,7 @@ impl ArtifactKind {
         }
     }
 
+    /// Makes an artifact of this kind, with its tags in the metadata.
     pub fn to_artifact(&self, id: impl Into<ArtifactId>) -> Artifact {
         Artifact { metadata: Some(vendor(self.tags())), ..Artifact::new(id, self.to_parts()) }
     }

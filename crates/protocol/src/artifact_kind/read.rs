@@ -18,10 +18,12 @@ impl ArtifactKind {
         Self::read_part(part, &ArtifactVersions::default())
     }
 
+    /// Reads a part of a message in one of these versions.
     pub fn read_part(part: &Part, versions: &ArtifactVersions) -> Result<Self, Error> {
         Self::of_parts(std::slice::from_ref(part), None, versions)
     }
 
+    /// Reads an artifact in one of these versions.
     pub fn read(artifact: &Artifact, versions: &ArtifactVersions) -> Result<Self, Error> {
         Self::of_parts(&artifact.parts, artifact.metadata.as_ref(), versions)
     }

@@ -8,6 +8,7 @@ pub const ARTIFACT_KIND_VERSION: &str = "1";
 /// The versions one side reads, as its card says them in `metadata.ruvector.artifact_kind_versions_supported`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactVersions {
+    /// The versions that this side reads.
     pub supported: Vec<String>,
     /// Take an artifact of a newer version for what it is in ours, instead of refusing it.
     pub accept_lower_version_artifacts: bool,

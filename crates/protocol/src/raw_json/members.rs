@@ -26,6 +26,7 @@ pub fn pick<'a, const N: usize>(object: &'a str, names: [&str; N]) -> [Option<&'
     picked
 }
 
+/// An iterator over the members of a JSON object: names, and values as they are spelled.
 #[derive(Clone, Debug)]
 pub struct Members<'a> {
     text: &'a str,

@@ -1,3 +1,4 @@
 //! The model from outside the crate.
 
 mod artifact_version_handshake;
+mod rfc3339;

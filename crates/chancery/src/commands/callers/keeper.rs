@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use chancery::CallerRegistryError;
 use chancery::cli_support::{CallerRegistry, show_caller};
-use chancery::identity::credentials::CallerRecord;
 use chancery::protocol::MayCall;
 use chancery_core::{Clock as _, SystemClock};
+use chancery_identity::credentials::CallerRecord;
 use chancery_outbound::{Admin, CallError};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use chancery::identity::cards::{IDENTITY_EXTENSION, VerifyRules, card_key_urls};
-use chancery::identity::{Jwk, Jwks, PublicKey};
 use chancery::protocol::AgentId;
+use chancery_identity::cards::{IDENTITY_EXTENSION, VerifyRules, card_key_urls};
+use chancery_identity::{Jwk, Jwks, PublicKey};
 use chancery_outbound::{Fetch, TypedUrl};
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Whether a card is signed, by whom, and whether that is true.
 
-use chancery::identity::cards::{CardFault, KeyHint, VerifiedCard, VerifyRules, verify_card_signatures, verify_original_card};
-use chancery::identity::{Jwks, KeyUse, PublicKey, strict_json};
 use chancery::protocol::AgentId;
+use chancery_identity::cards::{CardFault, KeyHint, VerifiedCard, VerifyRules, verify_card_signatures, verify_original_card};
+use chancery_identity::{Jwks, KeyUse, PublicKey, strict_json};
 use serde_json::{Value, json};
 
 use super::super::show;

@@ -55,7 +55,7 @@ impl DemoCall {
 }
 
 pub(super) fn fresh_trace() -> TraceId {
-    TraceId(rand::random::<u128>().max(1))
+    chancery_core::new_trace_id()
 }
 
 pub(super) struct DemoClient {

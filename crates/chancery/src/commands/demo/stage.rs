@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use chancery::config::Config;
-use chancery::identity::credentials::{ApiKey, KeyHash};
 use chancery::{Chancery, Node, new_card};
 use chancery_core::spawn_watched;
+use chancery_identity::credentials::{ApiKey, KeyHash};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

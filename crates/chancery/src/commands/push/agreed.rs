@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use chancery::identity::webhook::{HmacSecret, PushKeys, public_key_from_whpk};
-use chancery::identity::{Jwk, Jwks, PublicKey};
+use chancery_identity::webhook::{HmacSecret, PushKeys, public_key_from_whpk};
+use chancery_identity::{Jwk, Jwks, PublicKey};
 use chancery_outbound::{ConnectionTerms, TypedUrl};
 use chancery_receiver::{Builder, Receiver};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -107,8 +107,8 @@ impl AgreedSecretsCommand {
         if let Some(from) = &self.keys {
             let published = published(from).await?;
             let before = keys.len();
-            for algorithm in [chancery::identity::Algorithm::EdDsa, chancery::identity::Algorithm::Es256] {
-                keys.extend(published.candidates(chancery::identity::KeyUse::Push, algorithm, None));
+            for algorithm in [chancery_identity::Algorithm::EdDsa, chancery_identity::Algorithm::Es256] {
+                keys.extend(published.candidates(chancery_identity::KeyUse::Push, algorithm, None));
             }
             if keys.len() == before {
                 return Err(Failure::Usage(format!("{from} has no key for notifications")));

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::{RawQuery, Request, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use chancery::identity::webhook::{JWKS_MAX_AGE, PushKeys};
+use chancery_identity::webhook::{JWKS_MAX_AGE, PushKeys};
 use chancery_receiver::{NotificationRefusal, ReceivedDelivery, Receiver};
 use http::{StatusCode, header};
 use tokio::sync::Notify;

@@ -1,7 +1,7 @@
 //! A notification as the command line shows it.
 
-use chancery::identity::webhook::Scheme;
 use chancery::protocol::TaskEvent;
+use chancery_identity::webhook::Scheme;
 use chancery_receiver::{NotificationRefusal, ReceivedDelivery, SenderProof};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use chancery::identity::SigningKey;
-use chancery::identity::keys::Cards;
+use chancery_identity::SigningKey;
+use chancery_identity::keys::Cards;
 use serde_json::{Value, json};
 
 use crate::operating::cli::{Ran, run};

@@ -45,10 +45,10 @@ async fn bearer_without_credentials_gets_a_token_for_this_receiver_and_this_body
     let token = got.header("authorization").strip_prefix("Bearer ").unwrap().to_owned();
     let keys = reqwest::get(format!("{}/.well-known/jwks.json", server.url())).await.unwrap();
     let keys: Value = keys.json().await.unwrap();
-    let keys = chancery::identity::webhook::PushKeys::from_jwks(&serde_json::from_value(keys).unwrap());
+    let keys = chancery_identity::webhook::PushKeys::from_jwks(&serde_json::from_value(keys).unwrap());
     let now = chancery_core::Clock::now(&chancery_core::SystemClock);
     let audience = receiver.url("/hook");
-    let expected = chancery::identity::webhook::TokenFor {
+    let expected = chancery_identity::webhook::TokenFor {
         audience: &audience,
         issuer: None,
         id: Some(got.header("webhook-id")),

@@ -4,9 +4,9 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use chancery::identity::keys::Push;
-use chancery::identity::webhook::{Carries, HmacSecret, WebhookId, public_key_to_whpk, sign};
-use chancery::identity::{Jwk, Jwks, SigningKey};
+use chancery_identity::keys::Push;
+use chancery_identity::webhook::{Carries, HmacSecret, WebhookId, public_key_to_whpk, sign};
+use chancery_identity::{Jwk, Jwks, SigningKey};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 

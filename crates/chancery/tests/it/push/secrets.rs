@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use chancery::identity::webhook::{HmacSecret, Verifier};
+use chancery_identity::webhook::{HmacSecret, Verifier};
 use serde_json::{Value, json};
 
 use super::receiver::{Act, Got, Receiver};

@@ -100,9 +100,9 @@ async fn one_task_is_told_to_receivers_of_every_version_in_their_own_form() {
     assert_eq!(told.header("x-neuralpost-resulttype"), "task");
     let seconds: i64 = told.header("x-neuralpost-timestamp").parse().unwrap();
     let signature = told.header("x-neuralpost-signature");
-    assert!(chancery::identity::webhook::verify_neuralpost("post-token", seconds, &told.body, signature));
+    assert!(chancery_identity::webhook::verify_neuralpost("post-token", seconds, &told.body, signature));
     // What its own documentation tells receivers to check has the nonce in it, and was never what was signed.
     let nonce = told.header("x-neuralpost-nonce");
     let documented = [format!("{nonce}.").as_bytes(), &told.body].concat();
-    assert!(!chancery::identity::webhook::verify_neuralpost("post-token", seconds, &documented, signature));
+    assert!(!chancery_identity::webhook::verify_neuralpost("post-token", seconds, &documented, signature));
 }

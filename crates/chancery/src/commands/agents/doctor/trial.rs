@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chancery::protocol::{
     CancelTask, ContextId, GetTask, Message, Reply, Request, Role, SendConfiguration, SendMessage, Sent, Task, TaskEvent, TaskId,
-    TraceId, Version,
+    Version,
 };
 use chancery_outbound::client::{AgentClient, AgentCredentials, CallConditions, ClientError, ClientLimits, Interface};
 use chancery_outbound::guard::WayOut;
@@ -108,7 +108,7 @@ impl Patient<'_> {
             credentials: self.credentials.clone(),
             headers: self.headers.to_vec(),
             deadline: Some(WITHIN),
-            ..CallConditions::new(TraceId(rand::random()))
+            ..CallConditions::new(chancery_core::new_trace_id())
         }
     }
 

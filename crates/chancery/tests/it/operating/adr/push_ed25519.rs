@@ -28,6 +28,6 @@ async fn push_ed25519() {
     };
     assert!(keys["keys"].as_array().unwrap().iter().any(verifies), "{keys}");
     // Inside what is signed stands whom it is for.
-    let audience = chancery::identity::webhook::audience(&url);
+    let audience = chancery_identity::webhook::audience(&url);
     assert!(got.header("webhook-id").starts_with(&format!("msg_{audience}_")), "{}", got.header("webhook-id"));
 }

@@ -25,11 +25,11 @@ async fn push_signing() {
     let got = crate::support::patience::soon("the end is told", look).await;
     assert_eq!(got.json()["id"], "mine", "under the name the caller gave it");
     let signature = got.header("x-a2a-signature");
-    assert!(chancery::identity::webhook::verify_body_signature(b"shared secret", &got.body, signature), "{signature}");
-    assert!(!chancery::identity::webhook::verify_body_signature(b"shared secret", b"{}", signature));
+    assert!(chancery_identity::webhook::verify_body_signature(b"shared secret", &got.body, signature), "{signature}");
+    assert!(!chancery_identity::webhook::verify_body_signature(b"shared secret", b"{}", signature));
 
     // With a secret of its own, a receiver verifies as Standard Webhooks has it.
-    let secret = chancery::identity::webhook::HmacSecret::parse("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").unwrap();
+    let secret = chancery_identity::webhook::HmacSecret::parse("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").unwrap();
     let authentication = json!({ "scheme": "StandardWebhooks", "credentials": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD" });
     let signed = Receiver::kind().await;
     let config = json!({ "url": signed.url("/hook"), "authentication": authentication });
@@ -37,6 +37,6 @@ async fn push_signing() {
     let got = signed.has_taken(1).await.remove(0);
     assert_eq!(got.header("authorization"), "", "a secret to sign with is never sent");
     let (id, seconds) = (got.header("webhook-id"), got.header("webhook-timestamp").parse().unwrap());
-    let expected = chancery::identity::webhook::sign(id, seconds, &got.body, [&secret], []).unwrap().unwrap();
+    let expected = chancery_identity::webhook::sign(id, seconds, &got.body, [&secret], []).unwrap().unwrap();
     assert!(got.header("webhook-signature").split(' ').any(|one| one == expected), "{}", got.header("webhook-signature"));
 }
