@@ -45,7 +45,7 @@ pub(super) async fn find_task(
         Ok(_) => return None,
         Err(error) => {
             let url = &replica_client.client.interface().url;
-            tracing::warn!(url, %error, "the agent did not list the tasks of a context");
+            tracing::warn!(url, task = %turn.task.id, %error, "the agent did not list the tasks of a context; the node does not resume its task");
             return None;
         }
     };

@@ -3,9 +3,11 @@
 //! Checked are the documents of the root, everything below `docs`, every README, the Unreleased part of the changelog, the comments of the
 //! example config, and in the crates comments and string literals. What ends a sentence is in [`sentences::split`], what counts as a word in [`sentences::words`].
 
+mod levels;
 mod phrases;
 mod rust_texts;
 mod sentences;
+mod widths;
 
 use super::Violation;
 use super::unwraps::is_shipped;
@@ -20,6 +22,9 @@ const CONFIG: &str = "examples/chancery.toml";
 
 pub(super) fn violations(file: &File) -> Vec<Violation> {
     let mut violations = Vec::new();
+    if is_page(&file.path) {
+        violations.extend(widths::violations(file));
+    }
     for unit in units(file) {
         violations.extend(long_sentences(file, &unit));
         violations.extend(refused_phrases(file, &unit, REFUSED_IN_PRINT.iter().chain(REFUSED)));
@@ -32,7 +37,7 @@ pub(super) fn violations_in_printed_texts(file: &File) -> Vec<Violation> {
     if !is_shipped(&file.path) {
         return Vec::new();
     }
-    let mut violations = Vec::new();
+    let mut violations = levels::violations(file);
     for unit in rust_texts::of_rust(&file.text) {
         violations.extend(long_sentences(file, &unit));
         violations.extend(refused_phrases(file, &unit, REFUSED_IN_PRINT.iter().chain(REFUSED)));
@@ -55,8 +60,7 @@ pub(super) fn violations_in_comments(file: &File) -> Vec<Violation> {
 
 fn units(file: &File) -> Vec<ProseUnit> {
     let path = file.path.as_str();
-    let is_page = path == "README.md" || path.ends_with("/README.md") || path.starts_with("docs/") && path.ends_with(".md");
-    if is_page || DOCUMENTS.contains(&path) {
+    if is_page(path) {
         sentences::of_markdown(&file.text)
     } else if path == CHANGELOG {
         sentences::of_markdown(unreleased(&file.text))
@@ -65,6 +69,11 @@ fn units(file: &File) -> Vec<ProseUnit> {
     } else {
         Vec::new()
     }
+}
+
+fn is_page(path: &str) -> bool {
+    let is_readme = path == "README.md" || path.ends_with("/README.md");
+    is_readme || path.starts_with("docs/") && path.ends_with(".md") || DOCUMENTS.contains(&path)
 }
 
 /// The changelog down to the heading of the first release.
@@ -142,8 +151,9 @@ mod tests {
     #[test]
     fn thirty_words_pass_and_thirty_one_do_not() {
         for path in ["README.md", "docs/a.md", "docs/errors/B.md", "SECURITY.md"] {
-            assert!(faults(path, &sentence(30)).is_empty());
-            let found = faults(path, &format!("Fine.\n\n{}\n", sentence(31)));
+            let lines = |words| sentence(words).replace("word word ", "word word\n");
+            assert!(faults(path, &lines(30)).is_empty());
+            let found = faults(path, &format!("Fine.\n\n{}\n", lines(31)));
             assert_eq!(found, [format!("{path}:3: has a sentence of 31 words: \"word word word word word word …\"")]);
         }
     }
