@@ -203,6 +203,16 @@ mod tests {
         let found = faults(rules);
         assert_eq!(found.len(), 1, "{found:#?}");
         assert!(found[0].starts_with("6:14: policy.rules[1].allow_when: the rule \"odd\": "), "{found:#?}");
+        let several = |quotes: &str| {
+            let text = format!("[[policy.rules]]\nname = 'odd'\ndeny_when = {quotes}\ncaller == 'x' &&\n  foo > 3\n{quotes}\n");
+            faults(&text)[0].clone()
+        };
+        for found in [several("'''"), several("\"\"\"")] {
+            assert!(found.starts_with("5:3: policy.rules[0].deny_when: the rule \"odd\": there is no name \"foo\""), "{found}");
+            assert!(found.ends_with("(line 2 column 3 of the condition)"), "{found}");
+        }
+        let at_once = faults("[[policy.rules]]\nname = 'odd'\ndeny_when = '''depth > 3 && foo > 3'''\n");
+        assert!(at_once[0].starts_with("3:29: policy.rules[0].deny_when: "), "{at_once:#?}");
         let twice =
             "[[policy.rules]]\nname = 'a'\ndeny_when = 'depth > 3'\n[[policy.rules]]\nname = 'a'\ndeny_when = 'depth > 4'\n";
         assert!(

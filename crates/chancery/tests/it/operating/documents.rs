@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Words in commands that stand for a value, where the command line checks the value's form.
-const PLACEHOLDERS: [(&str, &str); 2] =
+pub(super) const PLACEHOLDERS: [(&str, &str); 2] =
     [("LANE", "7"), ("AGENT_ID", "6f1c0a5d3e9b8c7f6f1c0a5d3e9b8c7f6f1c0a5d3e9b8c7f6f1c0a5d3e9b8c7f")];
 
 /// A fenced block: its language, the line of its first line, and its text.
@@ -62,6 +62,7 @@ pub(super) fn arguments(line: &str) -> Option<Vec<String>> {
     };
     let command = line.strip_prefix("chancery ")?;
     let command = command.split_once(" #").map_or(command, |(command, _)| command);
+    let command = command.split_once(" > ").map_or(command, |(command, _)| command);
     if command.contains(['[', '|']) && !command.contains('\'') {
         return None;
     }
@@ -136,6 +137,7 @@ fn every_config_in_the_documents_is_valid() {
 fn commands_are_found_with_their_quotes_and_without_their_remarks() {
     let found = |line: &str| arguments(line).map(|words| words.join("~"));
     assert_eq!(found("chancery send 'a b' --x=\"c d\"   # says it"), Some("send~a b~--x=c d".to_owned()));
+    assert_eq!(found("chancery callers add me > me.key   # once"), Some("callers~add~me".to_owned()));
     assert_eq!(found("$ chancery push show LANE"), Some("push~show~7".to_owned()));
     assert_eq!(found("export KEY=$(chancery callers add me)   # shown once"), Some("callers~add~me".to_owned()));
     assert_eq!(found("chancery push ls [ORIGIN|LANE]"), None);

@@ -10,7 +10,7 @@ use crate::support::server::{Home, Server, Setup};
 
 /// The headings of the tour, with what each of them must print.
 const TOUR: [(&str, &[&str]); 3] = [
-    ("## Run it: a node and an answer", &["hello", "TASK_STATE_COMPLETED", "completed", "verified"]),
+    ("## Run it: a node and an answer", &["hello", "TASK_STATE_COMPLETED", "completed", "signature     valid"]),
     ("## Require credentials", &["hello", "completed"]),
     ("## Configure it", &["chancery.toml"]),
 ];

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::documents::{arguments, blocks, pages};
+use super::documents::{PLACEHOLDERS, arguments, blocks, pages};
 use crate::operating::cli::{Ran, run};
 use crate::support::server::{Home, Server, Setup};
 
@@ -26,9 +26,9 @@ enum Needs {
     Variable,
 }
 
-fn needs(words: &[String], home: &Path) -> Option<Needs> {
+fn needs(words: &[String], url: &str, home: &Path) -> Option<Needs> {
     let capitals = |word: &String| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-    let is_other = |word: &String| word.contains("://") && !word.starts_with("http://127.0.0.1:7420");
+    let is_other = |word: &String| word.contains("://") && !word.starts_with(url);
     let is_file = |word: &&String| {
         [".json", ".toml", ".pem", ".jsonl", ".ruvec", ".gz", ".txt", ".token"].iter().any(|end| word.ends_with(end))
     };
@@ -51,7 +51,7 @@ fn needs(words: &[String], home: &Path) -> Option<Needs> {
     }
 }
 
-/// A node with a task, a decision and, unless the page adds it itself, the caller `planner`.
+/// A node with a task, a rejected call and, unless the page adds it itself, the caller `planner`.
 struct Page {
     home: Home,
     node: Server,
@@ -64,6 +64,11 @@ impl Page {
         fs::write(home.path().join("node.toml"), CONFIG).expect("the home takes files");
         let node = Setup::at(&home, "127.0.0.1:0").args(["--config", "node.toml"]).start();
         assert_eq!(run(&home, ["send", "hello"]).code, Some(0));
+        for (command, code) in
+            [(["freeze", "agent", "research"], 0), (["send", "research", "hello"], 1), (["thaw", "agent", "research"], 0)]
+        {
+            assert_eq!(run(&home, command).code, Some(code), "{command:?}");
+        }
         if !text.contains("callers add planner") {
             assert_eq!(run(&home, ["callers", "add", "planner"]).code, Some(0));
         }
@@ -101,8 +106,11 @@ impl Page {
     fn command(&self, line: &str) -> Result<Option<Needs>, String> {
         let filled = self.filled(line);
         let Some(words) = arguments(&filled) else { return Ok(None) };
-        if let Some(needs) = needs(&words, self.home.path()) {
+        if let Some(needs) = needs(&words, self.node.url().trim_end_matches('/'), self.home.path()) {
             return Ok(Some(needs));
+        }
+        if filled.split_whitespace().any(|word| PLACEHOLDERS.iter().any(|(name, _)| *name == word)) {
+            return Ok(Some(Needs::Value));
         }
         let ran = run(&self.home, &words);
         if ran.code == Some(0) { Ok(None) } else { Err(format!("exit code {:?}: {} {}", ran.code, ran.stdout, ran.stderr)) }
