@@ -85,7 +85,7 @@ impl AgentRecord {
             return Some(format!("{:?} is no name for an agent: 1 to 64 of a-z, 0-9, - and _", self.name));
         }
         if self.urls.is_empty() {
-            return Some("an agent elsewhere needs its URL".to_owned());
+            return Some("a remote agent needs a URL".to_owned());
         }
         let is_web = |text: &String| {
             url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https" | "swp" | "swps") && url.has_host())

@@ -18,13 +18,13 @@ pub enum BuildError {
     #[error("a node needs at least one agent")]
     NoAgent,
     /// Two agents have the name, or it has other characters.
-    #[error("the agent name {0:?} is taken, or is not made of a-z, 0-9, - and _")]
+    #[error("the agent name {0:?} is used by another agent, or has a character other than a-z, 0-9, - and _")]
     AgentName(String),
     /// The first agent answers at the root, and was given as a hidden one.
     #[error("the first agent answers at the root, so {0} cannot be hidden")]
     Hidden(String),
     /// Calls of the builder contradict each other.
-    #[error("the builder of the node contradicts itself: {0}")]
+    #[error("two calls of the node builder contradict each other: {0}")]
     Contradiction(&'static str),
     /// A method of the builder that takes one value, or one value per agent, was called twice.
     #[error("{0}() of the builder was called twice; call it once")]
@@ -44,9 +44,7 @@ pub enum BuildError {
     #[error("{0} has an extended card, and the node has no callers that could see it")]
     ExtendedCard(String),
     /// The card of an agent says that it has an extended card, and the node was given none.
-    #[error(
-        "the card of {0} says that it has an extended card; give the card with extended_card() or take extendedAgentCard off"
-    )]
+    #[error("the card of {0} declares an extended card; give it with extended_card(), or remove extendedAgentCard from the card")]
     NoExtendedCard(String),
     /// A capability of an agent differs between its card and its extended card.
     #[error("{capability} of {name} differs between its card and its extended card; the node can do only one of them")]
@@ -141,6 +139,6 @@ pub enum BuildError {
     #[error("the folder of the config file cannot be watched: {0}")]
     Watch(String),
     /// The tasks of the last run cannot be recovered.
-    #[error("the tasks of the last run could not be taken up: {0}")]
+    #[error("the node could not recover the tasks of its last run: {0}")]
     Recovery(chancery_protocol::Error),
 }

@@ -43,35 +43,35 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery demo                                what it does, in a few seconds, without any set-up
-  chancery serve                               an echo agent on http://127.0.0.1:7420, kept on disk
-  chancery serve --agent conformance           an agent that shows every state
+  chancery demo                                show budgets, loops and freezes in a few seconds, without set-up
+  chancery serve                               serve an echo agent on http://127.0.0.1:7420, with tasks on disk
+  chancery serve --agent conformance           serve an agent that shows every task state
   chancery send hello                          send a message to that node and print the answer
-  chancery send NAME hello                     the same to its agent of that name; or to a URL
-  chancery send --stream 'stream 5 200'        print the answer piece by piece
-  chancery send https://agent.example.org hi   to an agent elsewhere, in the version and binding its card names
-  chancery discover https://agent.example.org  fetch a card, verify it and say what is wrong with it
-  chancery tasks ls --state working            what the node is doing
+  chancery send NAME hello                     the same to the agent of that name, or to a URL
+  chancery send --stream 'stream 5 200'        print the answer as it arrives
+  chancery send https://agent.example.org hi   to a remote agent, in the version and binding of its card
+  chancery discover https://agent.example.org  fetch a card, verify it and list its faults
+  chancery tasks ls --state working            list the running tasks
   chancery tasks watch TASK                    follow one task
   chancery tree TASK                           the calls a task led to, and what they cost
-  chancery explain TASK                        which rules let it in, and on which facts
-  chancery freeze caller NAME                  admit nothing new of a caller
-  chancery budgets                             what is spent, held and left
+  chancery explain TASK                        the verdict and the facts of each rule for it
+  chancery freeze caller NAME                  admit no new call of a caller
+  chancery budgets                             spent, reserved and remaining amounts
   chancery bill --since 30d --by caller        what each caller spent
-  chancery agents add URL --name NAME          stand in front of an agent elsewhere
-  chancery callers add planner                 let somebody call, and print the key to do it with
-  chancery keys ls                             what the node signs with
-  chancery swp decode HEX                      say what SWP frames hold
-  chancery evidence export --task TASK         what was recorded of a task, for somebody to check
-  chancery evidence verify BUNDLE              check it, without the node
-  chancery push listen                         print what webhooks are sent
-  chancery store check                         name what is damaged in the database
+  chancery agents add URL --name NAME          add a remote agent behind the node
+  chancery callers add planner                 add a caller and print its key
+  chancery keys ls                             list the signing keys
+  chancery swp decode HEX                      decode SWP frames
+  chancery evidence export --task TASK         export the signed record of a task
+  chancery evidence verify BUNDLE              verify an exported record, without the node
+  chancery push listen                         receive webhook notifications and print them
+  chancery store check                         list the damage in the database
   chancery init                                write a config file with every setting, and its schema
-  chancery validate chancery.toml              say all that is wrong with a config file
+  chancery validate chancery.toml              list all faults of a config file
 
 Exit codes:
   0  done
-  1  the task failed, or the request was refused
+  1  the task failed, or the request was rejected
   2  wrong arguments or config
   3  the server cannot be reached";
 
@@ -141,7 +141,7 @@ enum Command {
     Tasks(tasks::Tasks),
     /// Show the tree of calls a task belongs to, with what each cost, or cancel it from the leaves up
     Tree(tree::TreeCommand),
-    /// Say which rules let a call in or refused it, and on which facts
+    /// Show the verdict and the facts of each rule about a call
     Explain(explain::Explain),
     /// Admit nothing new to a tree, caller, agent, tenant or the whole node; or list what is frozen
     Freeze(freeze::FreezeCommandArgs),
@@ -153,7 +153,7 @@ enum Command {
     Bill(bill::BillCommand),
     /// Add, approve and check the remote agents behind the node
     Agents(agents::AgentsCommand),
-    /// Say who may call a node
+    /// Add, list, change and remove the callers of a node
     Callers(callers::CallersCommand),
     /// See and replace the keys that a node signs with
     Keys(keys::KeysCommandArgs),
@@ -171,7 +171,7 @@ enum Command {
     Reload(reload::Reload),
     /// Send tasks over SWP, listen for them, and say what frames hold
     Swp(swp::Swp),
-    /// Put vectors into the memory tier, hand them out by their witness, and say who may use them
+    /// Put vectors into the memory tier, search them, and grant access to them
     Memory(memory::MemoryCommandArgs),
     /// Convert packets into evidence, and write and check bundles of what the node has recorded
     Evidence(evidence::Evidence),
@@ -240,14 +240,14 @@ impl From<CallError> for Failure {
 fn way_in(status: u16, shown: bool) -> &'static str {
     match (status, shown) {
         (401, false) => {
-            "show who you are: a key in $CHANCERY_KEY or with --key-env or --key-file, a signature with --sign-with, or a \
-             certificate with --client-cert. Keys are made where the node runs, with `chancery callers add NAME`"
+            "authenticate with a key in $CHANCERY_KEY, --key-env or --key-file, with a signature (--sign-with), or with a \
+             certificate (--client-cert). On the node's machine `chancery callers add NAME` makes a key"
         }
         (401, true) => {
-            "what was shown has expired, was revoked, or is of nobody that is known there. A new key is made where the node runs, \
-             with `chancery callers rotate NAME`"
+            "the node does not know this key, signature or certificate, or it has expired or was revoked. On the node's machine \
+             `chancery callers rotate NAME` makes a new key"
         }
-        _ => "its operator says who may call what (may_call)",
+        _ => "the operator of the node sets which agents a caller may call (may_call)",
     }
 }
 
@@ -257,9 +257,9 @@ fn about_certificates(reason: &str) -> &'static str {
         ("UnknownIssuer", "; if it is the right one, give the root of its certificate with --ca-file"),
         (
             "ApplicationVerificationFailure",
-            "; whoever answers there is not the node that wrote down its certificate in the folder",
+            "; the server at this address has another certificate than the node of this data folder",
         ),
-        ("asks for a certificate", "; show one with --client-cert and --client-key"),
+        ("asks for a certificate", "; give one with --client-cert and --client-key"),
     ];
     known.into_iter().find(|(fault, _)| reason.contains(fault)).map_or("", |(_, advice)| advice)
 }
@@ -319,7 +319,7 @@ fn remark(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Says what went wrong.
+/// Prints the error.
 fn complain(text: &str) {
     remark(&format!("chancery: {text}"));
 }

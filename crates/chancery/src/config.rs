@@ -16,6 +16,7 @@ mod governance;
 mod issuer;
 mod keys;
 mod lacking;
+mod literal_secrets;
 mod names;
 mod nearest;
 mod notation;

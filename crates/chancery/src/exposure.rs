@@ -8,9 +8,8 @@ pub fn open_listener_fault(address: SocketAddr, is_open: bool, insecure: bool) -
     let is_refused = is_open && !address.ip().is_loopback() && !insecure;
     is_refused.then(|| {
         format!(
-            "{address} is not a loopback address, and without callers nobody is authenticated: anybody who reaches it could use the \
-             agents and read every task. Add callers ([callers.NAME] in the config, or `chancery callers add NAME`), or \
-             say --insecure"
+            "{address} is not a loopback address, and the node has no callers: every client that reaches it could use the agents and \
+             read every task. Add a caller ([callers.NAME] in the config, or `chancery callers add NAME`), or use --insecure"
         )
     })
 }
@@ -20,7 +19,7 @@ pub fn plain_swp_fault(address: SocketAddr, speaks_tls: bool, insecure: bool) ->
     let is_refused = !speaks_tls && !address.ip().is_loopback() && !insecure;
     is_refused.then(|| {
         format!(
-            "{address} is not a loopback address, and without [tls] SWP is in plain: set [tls] with client_ca_file, or say --insecure"
+            "{address} is not a loopback address, and without [tls] SWP is not encrypted: set [tls] with client_ca_file, or use --insecure"
         )
     })
 }

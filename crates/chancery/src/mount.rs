@@ -195,7 +195,7 @@ fn memory_extension(config: &MemoryConfig) -> Option<AgentExtension> {
 fn references_extension(offloads: bool) -> Option<AgentExtension> {
     offloads.then(|| AgentExtension {
         uri: REFERENCES_EXTENSION.to_owned(),
-        description: "Shows large parts as links with digest and size, to those who ask for it".to_owned(),
+        description: "Returns large parts as links with digest and size, to clients that request this extension".to_owned(),
         required: false,
         params: None,
     })
@@ -208,7 +208,7 @@ fn declare_governance(card: &mut AgentCard) {
         extensions.push(AgentExtension {
             uri: GOVERNANCE_EXTENSION.to_owned(),
             description:
-                "Says what a task and the tasks below it cost, what is left of its budget, and where it stands in its tree"
+                "Reports the cost of a task and of the tasks below it, the rest of its budget, and its place in its tree"
                     .to_owned(),
             required: false,
             params: None,

@@ -32,7 +32,7 @@ use crate::node_parts::{NodeParts, OwnRule, Service, StoreWrapper};
 use crate::record_keeper;
 use crate::reload::{ConfigSource, Reloader, ReloaderHandle, RunningNode};
 
-/// A control plane with its doors. It works from the moment it is built; `router` or `serve` let callers in.
+/// A control plane with its listeners. It runs from `build` on; `router` and `serve` accept calls.
 #[derive(Debug)]
 pub struct Node {
     chancery: Chancery,
@@ -186,13 +186,13 @@ impl NodeBuilder {
         self.configured_agents()
     }
 
-    /// Opens the store, takes up what the last run left behind, and starts to keep house.
+    /// Opens the store, recovers the tasks of the last run, and starts the background loops.
     pub async fn build(mut self) -> Result<Node, BuildError> {
         if let Some(method) = self.repeated {
             return Err(BuildError::Repeated(method));
         }
         if self.has_config && self.source.is_some() {
-            return Err(BuildError::Contradiction("both config() and config_file() say the config"));
+            return Err(BuildError::Contradiction("both config() and config_file() set the config"));
         }
         self.settle_names()?;
         self.settle_config()?;

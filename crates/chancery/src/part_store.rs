@@ -50,9 +50,9 @@ impl NodePartStore {
         work: impl FnOnce(&Offload) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, Error> {
         let broken = |reason: &'static str| Error::new(ErrorKind::Internal, reason);
-        let offload = Arc::clone(self.offload.as_ref().ok_or_else(|| broken("nothing is put away here"))?);
+        let offload = Arc::clone(self.offload.as_ref().ok_or_else(|| broken("this node stores no large parts (memory.tier)"))?);
         let done = tokio::task::spawn_blocking(move || work(&offload)).await;
-        done.map_err(|_| broken("the work broke off"))?.map_err(|error| {
+        done.map_err(|_| broken("the work on a large part was aborted"))?.map_err(|error| {
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "cannot store or read a large part of a task; see memory.tier in the config"

@@ -1,6 +1,7 @@
 //! The conditions of `[[policy.rules]]`, written in CEL: understood and bounded when the config is read, worked out for each call.
 
 mod facts;
+mod faults;
 mod inspect;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use cel::{Context, Env, ExecutionError, Program};
 use chancery_rules::policy::{CallFacts, Expression, RuleConfig, Rules};
 
 use self::facts::Variables;
+pub(crate) use self::faults::place_in_condition;
 
 /// How many bytes a condition may have. What it costs to work one out grows with its text and with nothing else.
 pub(crate) const MAX_EXPRESSION: usize = 2_048;
@@ -51,9 +53,10 @@ impl Conditions {
         inspect::check_brackets(text)?;
         let program = std::thread::scope(|scope| {
             let parser = std::thread::Builder::new().name("policy parser".to_owned()).stack_size(PARSER_STACK);
-            let parsed =
-                parser.spawn_scoped(scope, || self.parse(text)).map_err(|fault| format!("it cannot be read: {fault}"))?;
-            parsed.join().map_err(|_| "the parser broke on it".to_owned())?
+            let parsed = parser
+                .spawn_scoped(scope, || self.parse(text))
+                .map_err(|fault| format!("no thread for its parser could be started: {fault}"))?;
+            parsed.join().map_err(|_| "the parser failed on it".to_owned())?
         })?;
         let condition = CelCondition { text: text.into(), program, env: self.env.clone() };
         condition.try_out()?;
@@ -62,15 +65,9 @@ impl Conditions {
 
     /// What is too deep is not only found but also dropped in here.
     fn parse(&self, text: &str) -> Result<Program, String> {
-        let program = self.env.compile(text).map_err(|faults| {
-            let place =
-                |fault: &cel::ParseError| format!("{} (line {} column {} of the condition)", fault.msg, fault.pos.0, fault.pos.1);
-            faults.errors.iter().map(place).collect::<Vec<_>>().join("; ")
-        })?;
-        inspect::check(&program).map_err(|fault| {
-            let (line, column) = inspect::place(text, &program, fault.node);
-            format!("{} (line {line} column {column} of the condition)", fault.what)
-        })?;
+        // Later faults of the parser are consequences of the first.
+        let program = self.env.compile(text).map_err(|faults| faults::of_parser(text, faults.errors.first()))?;
+        inspect::check(&program).map_err(|fault| faults::at(inspect::place(text, &program, fault.node), &fault.what))?;
         Ok(program)
     }
 }
@@ -101,9 +98,9 @@ impl CelCondition {
         match self.work_out(&facts::made_up()) {
             Err(
                 fault @ (NoSuchOverload(_) | UnexpectedType { .. } | UnsupportedBinaryOperator(..) | ValuesNotComparable(..)),
-            ) => Err(fault.to_string()),
+            ) => Err(faults::of_evaluation(&fault)),
             Ok(Value::Bool(_)) | Err(_) => Ok(()),
-            Ok(other) => Err(format!("it is {}, not true or false", other.type_of())),
+            Ok(other) => Err(faults::no_condition(&other)),
         }
     }
 }
@@ -112,8 +109,8 @@ impl Expression for CelCondition {
     fn holds(&self, facts: &CallFacts<'_>) -> Result<bool, String> {
         match self.work_out(facts) {
             Ok(Value::Bool(holds)) => Ok(holds),
-            Ok(other) => Err(format!("it is {}, not true or false", other.type_of())),
-            Err(fault) => Err(fault.to_string()),
+            Ok(other) => Err(faults::no_condition(&other)),
+            Err(fault) => Err(faults::of_evaluation(&fault)),
         }
     }
 

@@ -16,7 +16,7 @@ const LISTED: usize = 8;
 pub(crate) enum UnresolvedName {
     #[error("there is no {kind} {name} here{}", offered(near, known))]
     Unknown { kind: &'static str, name: String, near: Option<String>, known: Vec<String> },
-    #[error("{name} is the name of {} {kind}s; say which: {}", candidates.len(), candidates.join(", "))]
+    #[error("{} {kind}s have the name {name}; use one of: {}", candidates.len(), candidates.join(", "))]
     Ambiguous { kind: &'static str, name: String, candidates: Vec<String> },
 }
 

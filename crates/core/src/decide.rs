@@ -117,7 +117,7 @@ impl ChanceryInner {
             refused: Some(denial.kind.reason().into()),
             verdicts,
         };
-        tracing::info!(decision = &*id, caller = %context.caller.name, agent = %agent.name, rule = ?denial.rule, "refused a call: {}", denial.message);
+        tracing::warn!(decision = &*id, caller = %context.caller.name, agent = %agent.name, rule = ?denial.rule, "rejected a call: {}", denial.message);
         if let Err(fault) = self.store.decide(Arc::new(decision)).await {
             return internal(fault);
         }

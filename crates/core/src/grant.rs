@@ -22,7 +22,7 @@ pub(crate) fn granted(context: &CallContext, agent: &AgentName, request: &Reques
             let asked = asked.as_deref().map_or("no skill".to_owned(), |skill| format!("the skill {skill:?}"));
             let allowed = skills.join(", ");
             let message = format!(
-                "the message asks for {asked}; {} may ask {} only for: {allowed} (say so in metadata.skill)",
+                "the message asks for {asked}; {} may ask {} only for: {allowed} (name the skill in metadata.skill)",
                 context.caller.name, agent
             );
             Err(Error::new(ErrorKind::PermissionDenied, message).with_fact("agent", agent).with_fact("skills", allowed))

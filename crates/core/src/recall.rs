@@ -205,7 +205,7 @@ impl ChanceryInner {
             });
         }
         seen.map_err(|error| {
-            tracing::info!(decision = &*id, witness = look.witness, "refused access to memory: {error}");
+            tracing::warn!(decision = &*id, witness = look.witness, "rejected access to memory: {error}");
             let message = format!("{} decision={id}", error.message);
             Error { message: message.into(), ..error }.with_fact("decision", id)
         })

@@ -387,7 +387,7 @@ fn extended_card(context: &CallContext, agent: &Agent) -> Result<Arc<AgentCard>,
 fn streams_offered(context: &CallContext, agent: &Agent, request: &Request) -> Result<(), Error> {
     let refuses = agent.card.capabilities.streaming == Some(false);
     if refuses && request.operation().streams() && context.binding != Binding::Swp {
-        let message = format!("agent {} does not stream: its card says so; send the message without streaming", agent.name);
+        let message = format!("agent {} does not stream according to its card; send the message without streaming", agent.name);
         return Err(Error::new(ErrorKind::UnsupportedOperation, message));
     }
     Ok(())

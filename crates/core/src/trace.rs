@@ -202,8 +202,8 @@ impl ChanceryInner {
         if self.govern.trees.warns_now(now) {
             tracing::warn!(
                 %agent,
-                "looks like a loop that cannot be placed: trees of this agent begin one after the other, and all of them are open. \
-                 `chancery agents url {agent}` gives the agent its own address, which identifies its calls"
+                "possible loop: calls of this agent start new trees one after the other, and the trees are still open. The node \
+                 cannot identify the calling agent. `chancery agents url {agent}` prints an address that identifies its calls"
             );
         }
     }

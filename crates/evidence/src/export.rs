@@ -38,7 +38,7 @@ pub enum ExportFault {
     Record(#[from] RecordFault),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("there is nothing about that in the record")]
+    #[error("the record has no entry that matches the query")]
     Nothing,
     #[error(
         "a bundle has at most {} events and {} bytes, and this would have more: ask for less, with --since and --until",

@@ -128,7 +128,7 @@ async fn accept(listener: &TcpListener, stop: &CancellationToken) -> Option<(Tcp
             }
             Err(fault) => {
                 // Out of file descriptors, mostly. Others will close; until then, do not spin.
-                tracing::warn!(error = %fault, "cannot accept a connection");
+                tracing::warn!(error = %fault, "cannot accept a connection and tries again; a limit of open files (ulimit -n) may be reached");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }

@@ -40,7 +40,7 @@ where
     let mut joined = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else {
-            return Err(Error::new(ErrorKind::InvalidRequest, "the body could not be read to its end"));
+            return Err(Error::new(ErrorKind::InvalidRequest, "the connection ended before the whole body arrived"));
         };
         let Ok(bytes) = frame.into_data() else { continue };
         let so_far = first.as_ref().map_or(joined.len(), Bytes::len);

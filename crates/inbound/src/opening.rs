@@ -58,7 +58,7 @@ impl IoWatch for OpeningWatch {
             Poll::Pending => {
                 let patience = self.patience;
                 let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(patience)));
-                timer.as_mut().poll(context).map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the peer says nothing")))
+                timer.as_mut().poll(context).map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the peer sent no data")))
             }
             failed => failed,
         }

@@ -69,7 +69,7 @@ impl Rendered {
 pub(crate) fn rendered_now() -> HeaderValue {
     #[expect(
         clippy::disallowed_methods,
-        reason = "the date a card was rendered goes into an HTTP header, no decision hangs on it"
+        reason = "the date a card was rendered goes into an HTTP header, no decision depends on it"
     )]
     let now = SystemTime::now();
     HeaderValue::from_str(&httpdate::fmt_http_date(now)).unwrap_or(HeaderValue::from_static(""))

@@ -118,7 +118,7 @@ impl GrantIssuer<'_> {
 
     fn is_revoked(&self, id: &str) -> Result<bool, MemoryError> {
         // An id that is none names no file.
-        let id = Uuid::parse_str(id).map_err(|_| GrantRefusal::Malformed("its id is none"))?;
+        let id = Uuid::parse_str(id).map_err(|_| GrantRefusal::Malformed("its id is not a UUID"))?;
         self.shelf.exists(&format!("revoked/{id}"))
     }
 
@@ -133,7 +133,7 @@ impl GrantIssuer<'_> {
         let header = object(header).ok_or(malformed("its header is not JSON"))?;
         let said = |name: &str| header.get(name).and_then(serde_json::Value::as_str);
         if said("alg") != Some("EdDSA") || said("typ") != Some(TYPE) {
-            return Err(malformed("its header is not that of a grant"));
+            return Err(malformed("its header is not the header of a grant"));
         }
         let (key, counts) = self.key(said("kid").unwrap_or_default(), now).ok_or(GrantRefusal::UnknownIssuer)?;
         let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| malformed("its signature is not base64url"))?;
@@ -141,7 +141,7 @@ impl GrantIssuer<'_> {
             return Err(GrantRefusal::BadSignature);
         }
         let payload = object(payload).ok_or(malformed("its payload is not JSON"))?;
-        let grant = serde_json::from_value(payload).map_err(|_| malformed("it does not say what a grant says"))?;
+        let grant = serde_json::from_value(payload).map_err(|_| malformed("its payload lacks members of a grant"))?;
         Ok((grant, counts))
     }
 

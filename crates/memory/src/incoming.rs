@@ -66,10 +66,10 @@ impl Incoming {
     pub(crate) fn finish(mut self) -> Result<(PathBuf, VectorShape, Digest), MemoryError> {
         let Some((shape, _)) = self.checking else { return Err(MemoryError::NotVectors("the header is short")) };
         if shape.bytes() != self.bytes {
-            return Err(MemoryError::NotVectors("there are not as many as the header says"));
+            return Err(MemoryError::NotVectors("the number of vectors differs from the header"));
         }
         if shape.count == 0 {
-            return Err(MemoryError::NotVectors("there are none"));
+            return Err(MemoryError::NotVectors("the file has no vectors"));
         }
         let flushed = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         flushed.map_err(|error| MemoryError::io("flush a file", error))?;

@@ -108,8 +108,8 @@ impl Offload {
                 continue;
             }
             let content = self.tier.shelf().read(&name, mark.bytes)?;
-            let content = content.ok_or(MemoryError::Tampered("a part that was put away is gone"))?;
-            let other = || MemoryError::Tampered("a part that was put away is not what it was");
+            let content = content.ok_or(MemoryError::Tampered("a stored part is missing from the tier"))?;
+            let other = || MemoryError::Tampered("a stored part was changed");
             if Digest::of(&content) != mark.digest {
                 return Err(other());
             }

@@ -169,7 +169,7 @@ impl Tier {
     /// Resolves a bundle that another program put into a folder; its vectors have to be in this tier.
     pub fn warm_from_dir(&self, folder: &Path) -> Result<Resolved, MemoryError> {
         let bundle = RuLakeBundle::read_from_dir(folder)?;
-        let witness = bundle.rvf_witness.parse().map_err(|_| MemoryError::Tampered("the witness of the bundle is none"))?;
+        let witness = bundle.rvf_witness.parse().map_err(|_| MemoryError::Tampered("the witness of the bundle is invalid"))?;
         self.resolve(&witness, Some(&bundle.data_ref))
     }
 

@@ -159,7 +159,8 @@ impl JwksCache {
                 attempt.end(Some(fault.clone()));
                 match shelf.usable(now) {
                     Some(document) => {
-                        tracing::warn!(%fault, origin = %url.origin().ascii_serialization(), "cannot fetch a key set (JWKS); the node uses the cached one");
+                        let origin = url.origin().ascii_serialization();
+                        tracing::warn!(%fault, origin, path = url.path(), "cannot fetch the keys of an issuer (JWKS); the node uses the cached keys");
                         Ok(document)
                     }
                     None => Err(fault),

@@ -77,7 +77,7 @@ fn violations(packages: &[Package], files: &[File]) -> Vec<Violation> {
         violations.extend(machine_paths::violations(file));
         violations.extend(own_files::violations(file));
         violations.extend(prose::violations(file));
-        violations.extend(prose::violations_in_help_and_errors(file));
+        violations.extend(prose::violations_in_printed_texts(file));
         violations.extend(prose::violations_in_comments(file));
         violations.extend(lockfiles::violations(file));
         violations.extend(features::unlinted(file));

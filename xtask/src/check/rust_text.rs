@@ -42,6 +42,37 @@ fn literal_or_comment(bytes: &[u8], at: usize) -> usize {
     at
 }
 
+/// A string literal: where its body starts, the body as it is written, and whether its escapes stand for themselves.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct StringLiteral<'a> {
+    pub at: usize,
+    pub body: &'a str,
+    pub raw: bool,
+}
+
+/// Every string literal of the text, in order.
+pub(super) fn strings(text: &str) -> Vec<StringLiteral<'_>> {
+    let bytes = text.as_bytes();
+    let mut strings = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let end = literal_or_comment(bytes, at);
+        let hashes = bytes[at + 1..].iter().take_while(|byte| **byte == b'#').count();
+        let edges = match bytes[at] {
+            b'"' => Some((1, 1)),
+            b'r' => Some((2 + hashes, 1 + hashes)),
+            _ => None,
+        };
+        if let Some(body) =
+            edges.and_then(|(before, behind)| text.get(at + before..end.checked_sub(behind)?).map(|body| (at + before, body)))
+        {
+            strings.push(StringLiteral { at: body.0, body: body.1, raw: bytes[at] == b'r' });
+        }
+        at = end.max(at + 1);
+    }
+    strings
+}
+
 fn block_comment(rest: &[u8]) -> usize {
     let mut depth = 0;
     let mut at = 0;
@@ -186,6 +217,14 @@ mod tests {
 "####;
         assert_eq!(measured(text), [("f".to_owned(), 1, 11)]);
         assert_eq!(code_only(text).len(), text.len());
+    }
+
+    #[test]
+    fn strings_are_found_raw_or_not_and_not_in_comments_or_characters() {
+        let text = "// \"a\"\nlet a = \"b \\\" c\"; let d = '\"'; let e = br#\"f \"g\" \\n\"#; let r = 1; for x in \"\" {}";
+        let found: Vec<_> = strings(text).into_iter().map(|found| (found.body, found.raw)).collect();
+        assert_eq!(found, [("b \\\" c", false), ("f \"g\" \\n", true), ("", false)]);
+        assert!(strings(text).iter().all(|found| text[found.at..].starts_with(found.body)));
     }
 
     #[test]

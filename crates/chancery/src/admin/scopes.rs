@@ -124,7 +124,7 @@ pub(super) async fn of_budgets(
     let kinds = ["global", "tenant", "caller", "agent", "skill", "tree"];
     match (query.scope.as_deref(), query.name.as_deref().filter(|name| !name.is_empty())) {
         (None, None) => Ok(None),
-        (None, Some(_)) => Err(Fault::bad("scope: say of which kind the name is")),
+        (None, Some(_)) => Err(Fault::bad("scope: is required beside name")),
         (Some(kind), None) if kinds.contains(&kind) => Ok(Some(BudgetScopeFilter::Kind(kind.to_owned()))),
         (Some("skill"), Some(name)) => {
             let skill = |(account, _): &(Account, BudgetStanding)| match account.scope() {
@@ -180,7 +180,7 @@ fn read(query: &ScopeQuery) -> Result<(&'static str, Option<&str>), Fault> {
     let kinds = ["tree", "caller", "agent", "tenant"];
     let kind = kinds.into_iter().find(|kind| *kind == asked);
     let kind = kind.ok_or_else(|| Fault::bad(format!("scope: is one of {}, everything; not {asked:?}", kinds.join(", "))))?;
-    let name = name.ok_or_else(|| Fault::bad(format!("name: say which {kind}")))?;
+    let name = name.ok_or_else(|| Fault::bad(format!("name: is required: the name of the {kind}")))?;
     if name.len() > NAME_BYTES {
         return Err(Fault::bad(format!("name: at most {NAME_BYTES} bytes")));
     }

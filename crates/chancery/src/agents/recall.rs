@@ -96,7 +96,7 @@ fn search(parts: &[Part]) -> Result<Option<Search>, Error> {
 }
 
 pub(super) fn card() -> AgentCard {
-    let mut card = new_card("Recall", "Takes over memory by its witness, says what in it is nearest to a query, and adds to it.");
+    let mut card = new_card("Recall", "Loads memory by its witness, returns the entries nearest to a query, and adds entries.");
     card.default_input_modes = vec!["application/json".to_owned()];
     card.default_output_modes = vec!["application/json".to_owned()];
     for skill in &mut card.skills {

@@ -22,20 +22,20 @@ use super::{Failure, Shared, remark, show};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery agents add http://localhost:9001 --name research     served at once, at /agents/research
+  chancery agents add http://localhost:9001 --name research     add an agent; the node serves it at /agents/research
   chancery agents add https://a.example.org https://b.example.org --name pool --verify require
-                                                                two that are the same; unsigned cards are refused
-  chancery agents ls                                            who there is, and whose card has changed
-  chancery agents show research                                 how it is called, what deviates, why the last call failed
-  chancery agents doctor http://localhost:9001 --call           what works with an agent, before it is added
-  chancery agents approve research --digest DIGEST              take over the card that waits, if it is still that one
-  chancery agents health research                               how each of its replicas does
-  chancery agents url research                                  the base URL to give to the agent, so that its calls are placed
+                                                                two replicas of one agent; unsigned cards are rejected
+  chancery agents ls                                            every agent, and changed cards that wait for approval
+  chancery agents show research                                 version, binding, address, deviations, and the last fault
+  chancery agents doctor http://localhost:9001 --call           check an agent before you add it
+  chancery agents approve research --digest DIGEST              accept the changed card, if it still has this digest
+  chancery agents health research                               state of each replica
+  chancery agents url research                                  base URL for the agent's own calls, so that the node identifies it
   chancery agents rm research
 
-The first card seen of an added agent is pinned: one that names other addresses, skills, schemes, modes or capabilities is
-held back, and calls go on by the old one, until you approve it. A card that somebody else signed is refused.
-Agents of the config file are changed there. `add`, `approve`, `health` and `url` need a node that runs.";
+The node pins the first card of an added agent. A card with other addresses, skills, schemes, modes or capabilities waits for
+`agents approve`, and the node uses the old card until then. The node rejects a card with another signer.
+To change an agent of the config file, edit that file. `add`, `approve`, `health` and `url` need a running node.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -57,7 +57,7 @@ enum Command {
     Doctor(Box<Doctor>),
     /// Add a remote agent behind the node
     Add(Box<Add>),
-    /// Take out an agent that was added; its tasks stay, and show again if it is added again under its name
+    /// Remove an added agent; its tasks are kept, and are listed again if you add an agent of the same name
     #[command(name = "rm", alias = "remove")]
     Remove { name: String },
     /// Take over the card of an agent that promises something else than the approved one
@@ -95,10 +95,10 @@ struct Add {
     /// 1 to 64 of a-z, 0-9, '-' and '_'; it is served at /agents/NAME
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// What its card's signature has to be
+    /// The rule for the card's signature
     #[arg(long, value_name = "HOW", default_value = "if-present", value_parser = verify)]
     verify: CardVerification,
-    /// Who it must be
+    /// The agent id that the card must be signed by
     #[arg(long, value_name = "ID")]
     agent_id: Option<AgentId>,
     /// A file of the node's machine with keys its card may be signed with, as JWK or JWKS

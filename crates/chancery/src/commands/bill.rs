@@ -20,9 +20,9 @@ Examples:
   chancery bill --since 30d --by tenant --csv > bill.csv
   chancery --json bill --since 1h --by skill
 
-The bill has every turn that was settled in that time, with what its agent reported or what was estimated for it, also if its task
-is forgotten by now ([retention] max_cost_age_hours). Work that still runs is not in it. The lines add up to the total, to the
-millionth of a dollar. In CSV a name that a spreadsheet would take for a formula has a ' before it.";
+The bill has every turn that the node settled in that time, with the reported or the estimated cost. It includes turns of deleted tasks
+([retention] max_cost_age_hours) and no running turns. The lines add up to the total, to the millionth of a dollar. In CSV a name that
+a spreadsheet would read as a formula has a ' before it.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -10,13 +10,13 @@ use super::{Failure, Shared, nearby, remark, show};
 const EXAMPLES: &str = "\
 Examples:
   chancery budgets                    a line per cap: of the node, tenants, callers, agents, skills and open trees
-  chancery budgets caller             those of callers
-  chancery budgets caller planner     those of one caller, of whichever tenant; TENANT/NAME where tenants share the name
+  chancery budgets caller             the caps of callers
+  chancery budgets caller planner     the caps of one caller, in any tenant; use TENANT/NAME if several tenants have the name
   chancery budgets --json
 
-SPENT counts within the window, which slides; HELD is set aside for tasks that run; OVER is what agents reported past what
-had been set aside, and takes room like the rest. In the bar: █ spent and over, ▒ held, · left. Caps are set in [budget] of the
-config file. A name that means nobody, or several, is an error that says who it could be.";
+SPENT counts within the sliding window. HELD is reserved for running tasks. OVER is what agents reported beyond the reservation; it
+counts against the cap too. In the bar: █ spent and over, ▒ held, · left. The section [budget] of the config file sets the caps. If no
+scope or several scopes have the name, the command prints the candidates and exits with 1.";
 
 const BAR: u128 = 20;
 
@@ -28,7 +28,7 @@ pub(super) struct Budgets {
     /// Only budgets of this kind
     #[arg(value_name = "KIND", value_parser = ["global", "tenant", "caller", "agent", "skill", "tree"])]
     kind: Option<String>,
-    /// Only those of this one; of a tree, any of its tasks
+    /// Only the caps of this name; for a tree, any of its tasks
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Accept a name that is unknown here
@@ -48,7 +48,7 @@ impl Budgets {
         let rows: Vec<_> = show::items(&answer["budgets"]).iter().flat_map(rows).collect();
         if rows.is_empty() {
             let of = answer["scope"].as_str().map(|scope| format!(" for {}", show::safe(scope))).unwrap_or_default();
-            remark(&format!("nothing is counted{of}: there is no cap in [budget], or nobody has called yet"));
+            remark(&format!("nothing is counted{of}: [budget] has no cap, or no caller has sent a call yet"));
             return Ok(());
         }
         let head = ["BUDGET", "WINDOW", "OF", "LIMIT", "SPENT", "HELD", "OVER", "LEFT", ""].map(str::to_owned);

@@ -16,17 +16,16 @@ use super::{Failure, Shared, remark, show};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery callers add planner                                  prints planner's key, this once
-  KEY=$(chancery callers add planner)                           keeps it in a variable
-  chancery callers add ci --tenant acme --may-call echo         only that agent, and among the tasks of acme only its own
-  chancery callers add bot --agent-id ID                        proves itself by signing with its own key, and has none of ours
-  chancery callers rotate planner --overlap 1h                  a new key; the old one works for another hour
-  chancery callers rm planner                                   nothing it has works any more, from now on
+  chancery callers add planner                                  prints planner's key; the node never shows it again
+  KEY=$(chancery callers add planner)                           keeps the key in a variable
+  chancery callers add ci --tenant acme --may-call echo         may call only `echo`, and sees only its own tasks
+  chancery callers add bot --agent-id ID                        signs requests with its own key; the node makes no key for it
+  chancery callers rotate planner --overlap 1h                  makes a new key; the old key works for another hour
+  chancery callers rm planner                                   revokes its keys, tokens and certificates at once
   chancery callers ls
 
-These work while the node runs, at once, and while it does not, from its next start on. A node that lets everybody in
-does so until it is started again, also after its first caller was added. Callers of the config file are
-changed there.";
+A running node applies these commands at once; a stopped node applies them at its next start. A node that was started without callers
+accepts every client until its next start, also after you add its first caller. To change a caller of the config file, edit that file.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -60,7 +59,7 @@ enum Command {
 struct Add {
     /// 1 to 64 of a-z, 0-9, '-', '_' and '.'
     name: String,
-    /// Whose tasks it shares a roof with; it sees only its own
+    /// The tenant it belongs to; it sees only its own tasks
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
     /// The agent of this node that it is
@@ -144,8 +143,8 @@ fn hand_over(answer: &Value, json: bool) -> Result<(), Failure> {
     }
     if answer["open"] == true {
         remark(
-            "the node was started without callers and lets everybody in until it is started again; start it again to let in \
-             only those it knows",
+            "the node was started without callers and accepts every client; restart it, so that it accepts only the callers it \
+             knows",
         );
     }
     Ok(())
@@ -165,9 +164,9 @@ async fn list(keeper: &CallersAccess, json: bool) -> Result<(), Failure> {
     if matches!(keeper, CallersAccess::Book(_)) {
         remark("no node runs here: callers of its config file are not in this list");
     } else if callers.is_empty() {
-        remark("nobody; everybody on this machine may call. Add callers with `chancery callers add NAME`");
+        remark("no callers: every client on this machine may call. Add a caller with `chancery callers add NAME`");
     } else if answer["open"] == true {
-        remark("the node was started without callers and lets everybody in until it is started again");
+        remark("the node was started without callers and accepts every client until you restart it");
     }
     Ok(())
 }

@@ -90,10 +90,10 @@ impl OwnCertificate {
     }
 }
 
-/// Says so if a secret goes where others can read it.
+/// Warns of a secret that would be sent unencrypted.
 pub(super) fn warn_of_plain(typed: &TypedUrl) {
     if typed.terms().secret.is_some() && typed.is_plain() && !typed.is_loopback() {
-        complain("the key goes over plain http, where everybody on the way can read it; use https");
+        complain("the key is sent over unencrypted http; use https");
     }
 }
 

@@ -30,16 +30,15 @@ const FAN_OUT: usize = 8;
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery demo                                       the whole of it, in a few seconds
+  chancery demo                                       all scenes, in a few seconds
   chancery demo --set recursion.deny_revisit=false    the loop runs until it is too deep instead
   chancery demo --set budget.tree.max_usd=0.02        the loop runs out of money instead
-  chancery demo --set lineage.unattributed='\"deny\"'   who drops the token is turned away
-  chancery demo --open                                no callers: agents are known by addresses of their own
-  chancery demo --json                                what happens, an object a line
+  chancery demo --set lineage.unattributed='\"deny\"'   calls without a token are rejected
+  chancery demo --open                                no callers: the node identifies each agent by the address it calls
+  chancery demo --json                                the events as JSON, one object per line
 
-Three agents and a control plane are started in this process, on free ports of the loopback, with keys made for the moment.
-Nothing is kept and nothing else is called. What is shown is what the control plane has on record; the exit code is 1 if
-that is not what its settings promise.";
+The command starts three agents and a node in this process, on free ports of the loopback, with temporary keys. It stores nothing and
+calls no other address. It prints what the node has recorded, and exits with 1 if the record contradicts the settings.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -92,7 +91,7 @@ fn scenes() -> [Scene; 3] {
         },
         Scene {
             number: 2,
-            title: "The same loop, but b and c drop their token and say nothing.",
+            title: "The same loop, but b and c drop their hop token.",
             order: Order::HandOn { forgetful: vec!["b".to_owned(), "c".to_owned()] },
         },
         Scene {

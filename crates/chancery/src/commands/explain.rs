@@ -1,4 +1,4 @@
-//! `chancery explain`: what each rule said about a call, in the order they were asked, and on which facts.
+//! `chancery explain`: the verdict and the facts of each rule about a call, in the order of evaluation.
 
 use serde_json::Value;
 
@@ -7,19 +7,20 @@ use super::{Failure, Shared, nearby, show};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery explain TASK             how a task came to be let in, what it was given and what it cost
-  chancery explain DECISION         why a call was refused; the error says it as decision=ID
-  chancery explain                  the newest refusals, and messages that tasks went on with
+  chancery explain TASK             the rules that admitted a task, its limits, and its cost
+  chancery explain DECISION         why a call was rejected; the error contains decision=ID
+  chancery explain                  the newest rejections, and the newest decisions about messages to running tasks
   chancery explain TASK --json
 
-Rules are asked in this order, and the first that says no ends it: lineage, freeze, budget, recursion, selector, policy.
-A task that looks at shared memory is asked for its grant each time: memory.
-Of an agent elsewhere the selector says where it is told of its lineage; `sent` is how many bytes that added to its last call.
-An agent's answer that could not be read is shown by its shape, without its content: answer.
+The node evaluates the rules in this order and stops at the first rejection: lineage, freeze, budget, recursion, selector, policy.
+The rule `memory` is evaluated each time a task reads shared memory: it checks the grant.
+For a remote agent the rule `selector` shows where the agent receives the lineage. `sent` is the bytes of lineage in the last call.
+The rule `answer` shows an answer that the node could not decode: its structure, without its content.
 
-Of a budget, hint_usd is what the caller said, estimate_usd what was held. With a price in the config or on the card a cap is
-never passed. With a learnt price (observed, policy, remainder) a cap can be passed by at most the sum of (report - reservation)
-over the calls of that agent and skill in flight when the first report above its reservation was settled.";
+In a budget, hint_usd is the caller's estimate and estimate_usd is the amount that the node reserved. A cap is never exceeded if the
+price is in the config or on the card. With a learnt price (observed, policy, remainder) a cap can be exceeded.
+The excess is at most the sum of (report - reservation) over some calls of that agent and skill.
+These are the calls in flight when the node settled the first report above its reservation.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -75,7 +76,7 @@ fn caller(of: &Value) -> String {
 }
 
 fn verdict(decision: &Value) -> String {
-    if decision["refused"].is_string() { show::text(&decision["refused"]) } else { "let through".to_owned() }
+    if decision["refused"].is_string() { show::text(&decision["refused"]) } else { "admitted".to_owned() }
 }
 
 /// A refusal, or a message that a task went on with.
@@ -143,7 +144,7 @@ fn sent(lineage: &Value) -> Option<String> {
     Some(format!("{bytes} bytes of lineage by {by}, of at most {most}{cut}"))
 }
 
-/// What the caps of a call are worth, by where its estimate came from. Without a cap there is nothing to say.
+/// What the caps of a call are worth, by where its estimate came from. Without a cap the list is empty.
 fn guarantee(estimated_by: &str) -> Option<&'static str> {
     match estimated_by.strip_suffix("+hint").unwrap_or(estimated_by) {
         "config" | "card" => Some("hold: the price is known beforehand"),

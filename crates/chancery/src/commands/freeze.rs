@@ -8,26 +8,26 @@ use super::{Failure, Shared, nearby, remark, show};
 
 const FREEZE_EXAMPLES: &str = "\
 Examples:
-  chancery freeze tree TASK                        nothing new is done for the tree a task belongs to
-  chancery freeze caller planner --why 'runaway'   nothing new of one caller; the reason is shown to it
+  chancery freeze tree TASK                        admit no new call in the tree that a task belongs to
+  chancery freeze caller planner --why 'runaway'   admit no new call of a caller; the caller sees the reason
   chancery freeze caller acme/planner              the same where two tenants have a caller `planner`
-  chancery freeze agent research                   nothing new is given to one agent
+  chancery freeze agent research                   admit no new call to an agent
   chancery freeze tenant acme
   chancery freeze everything
   chancery freeze ls                               what is frozen, by whom and since when
 
-From the moment the command returns nothing new is admitted there; callers get FROZEN. It holds over restarts, until
-`chancery thaw`. What is running goes on: stop it with `chancery tree TASK --cancel`.
+After the command returns, the node admits no new call in that scope and answers FROZEN. The freeze survives restarts and ends with
+`chancery thaw`. Running tasks continue: stop them with `chancery tree TASK --cancel`.
 
-A name alone means the one caller that has it, of whichever tenant, and the answer says which. A name that nobody has, or that
-callers of two tenants have, freezes nothing and ends with 1. To freeze somebody who has yet to come, say --unknown-ok.";
+A name without a tenant means the caller of that name in any tenant, and the answer shows the tenant. If no caller or several callers
+have the name, the command freezes nothing and exits with 1. To freeze a caller that does not exist yet, use --unknown-ok.";
 
 const THAW_EXAMPLES: &str = "\
 Examples:
   chancery thaw tree TASK
   chancery thaw caller planner
   chancery thaw agent research
-  chancery thaw everything            only that freeze; others stay
+  chancery thaw everything            ends only the freeze of everything; other freezes stay
   chancery freeze ls                  what is frozen";
 
 #[derive(clap::Args)]
@@ -115,7 +115,7 @@ impl FreezeCommandArgs {
         }
         show::print_line(&format!("{} frozen", named(&frozen)));
         if frozen["known"] == false {
-            remark("nobody of that name is known here; whoever comes under it is kept out");
+            remark("the node does not know this name; it will reject calls under it");
         }
         Ok(())
     }

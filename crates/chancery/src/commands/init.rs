@@ -10,12 +10,12 @@ use super::{Failure, remark, show};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery init                                       chancery.toml and chancery.schema.json in this folder
-  chancery init --agent http://localhost:9001         for a node in front of the agent there
-  chancery init --from a2a.toml                       takes the config of an rvagent-a2a server over (docs/from-rvagent.md)
-  chancery init --config /etc/chancery/node.toml      elsewhere; the schema is put beside it
+  chancery init                                       write chancery.toml and chancery.schema.json to this folder
+  chancery init --agent http://localhost:9001         the same for a node in front of this agent
+  chancery init --from a2a.toml                       convert the config of an rvagent-a2a server (docs/from-rvagent.md)
+  chancery init --config /etc/chancery/node.toml      write both files to /etc/chancery
 
-Every setting is in the file with its default and a word about it. Editors that know #:schema complete and check it.";
+The file has every setting with its default and a comment. Editors that support #:schema complete and check it.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

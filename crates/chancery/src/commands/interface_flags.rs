@@ -19,7 +19,7 @@ impl InterfaceFlags {
     pub(super) fn wanted(self) -> Result<WantedInterface, Failure> {
         let Self { binding, version } = self;
         if version == Some(Version::Original) && binding.is_some_and(|binding| binding != Binding::JsonRpc) {
-            let reason = "the original protocol is spoken over JSON-RPC only; leave out --binding or say --binding JSONRPC";
+            let reason = "the original protocol exists over JSON-RPC only; leave out --binding or use --binding JSONRPC";
             return Err(Failure::Usage(reason.to_owned()));
         }
         Ok(WantedInterface { binding, version })

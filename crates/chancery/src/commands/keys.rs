@@ -23,8 +23,8 @@ Examples:
   chancery keys rotate push --now                   used at once: receivers that cache keys may refuse it for a while
   chancery keys rotate cards --agent echo --yes     the agent gets a new id, too
 
-The uses are cards, hop-tokens, push, receipts and, where there is a memory.tier, memory-grants. The old key stays published
-for --overlap after it has signed for the last time. These commands work while the node runs and while it does not.";
+The uses are cards, hop-tokens, push, receipts and, with memory.tier, memory-grants. The old key stays published for --overlap after its
+last signature. These commands work with a running node and with a stopped one.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -116,8 +116,8 @@ impl Rotate {
         if let (KeyUse::Cards, Some(agent), false) = (self.key_use, &owner, self.yes) {
             let id = before.as_deref().unwrap_or("none yet");
             return Err(Failure::Usage(format!(
-                "new keys for the cards of {agent} give it a new agent id, and whoever pinned the one it has ({id}) must pin the \
-                 new one, which this command prints. Say --yes to go on"
+                "new keys for the cards of {agent} give it a new agent id: every client that pinned the current id ({id}) must pin \
+                 the new one, which this command prints. To continue, use --yes"
             )));
         }
         let lead = if self.now { Duration::ZERO } else { self.lead };
@@ -135,7 +135,7 @@ impl Rotate {
         let from = made.first().map(|key| text(&key["used_from"])).unwrap_or_default();
         if let (Some(before), Some(after)) = (&before, after) {
             remark(&format!("old agent id  {}\nnew agent id  {}, from {from}", show::safe(before), show::safe(after)));
-            remark("tell whoever pinned the old one");
+            remark("send the new agent id to every client that pinned the old one");
         }
         let until = Timestamp::parse(&from).map(|from| from + self.overlap).unwrap_or_default();
         remark(&format!("the new keys sign from {from} on; the old ones stay published until {until}"));

@@ -21,11 +21,11 @@ Examples:
   chancery memory publish notes.jsonl                  the same from lines of {\"id\": 1, \"vector\": [0.5, -1]}
   chancery memory grants add WITNESS --to AGENT_ID     let an agent read and search them for a day
   chancery memory grants add WITNESS --to AGENT_ID --can read --for 1h --from AGENT_ID
-  chancery memory grants ls                            what was granted, and what of it is still open
-  chancery memory grants rm GRANT                      take it back, for every node on the tier
-  chancery memory resolve WITNESS                      check what a witness stands for
-  chancery memory search WITNESS --query '[0.5, -1]'   what is nearest
-  chancery memory show                                 the tier, what is in it, and the key other nodes trust
+  chancery memory grants ls                            all grants and their states
+  chancery memory grants rm GRANT                      revoke a grant on every node of the tier
+  chancery memory resolve WITNESS                      check the vectors of a witness
+  chancery memory search WITNESS --query '[0.5, -1]'   the nearest vectors
+  chancery memory show                                 the tier, its content, and the key that other nodes trust
 
 The id of an agent is in its card and in `chancery keys ls`.";
 

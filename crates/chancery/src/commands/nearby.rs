@@ -40,8 +40,8 @@ pub(super) fn place(shared: &Shared) -> Result<NodeLocation, Failure> {
     let folder = folder(shared)?;
     written(&folder).ok_or_else(|| {
         Failure::Unreachable(format!(
-            "no node runs in {}; start one with `chancery serve`, or say where one is with --data or --url (a node with \
-             --memory and no --data writes nothing down)",
+            "no node runs in {}; start one with `chancery serve`, or name its folder with --data or its address with --url (a \
+             node with --memory and no --data writes no address)",
             folder.display()
         ))
     })
@@ -79,7 +79,7 @@ pub(super) async fn holder(shared: &Shared, node: &NodeArgs, make: bool) -> Resu
         tokio::time::sleep(pause).await;
     }
     Err(Failure::Unreachable(format!(
-        "{} is in use, and nobody says there where to call; is a node starting or stopping? Try again",
+        "{} is in use, but the node of this folder has not written its address: it may be starting or stopping. Try again",
         folder.display()
     )))
 }
@@ -103,5 +103,5 @@ fn admin_at(shared: &Shared, place: NodeLocation, own: &OwnCertificate) -> Resul
 
 pub(super) fn folder(shared: &Shared) -> Result<PathBuf, Failure> {
     let folder = shared.data.clone().or_else(DataFolder::default_path);
-    folder.ok_or_else(|| Failure::Usage("there is no HOME to look for a node in; say --data FOLDER".to_owned()))
+    folder.ok_or_else(|| Failure::Usage("HOME is not set, so the default data folder is unknown; use --data FOLDER".to_owned()))
 }

@@ -58,8 +58,7 @@ impl NodeArgs {
             return Err(Failure::Usage("--url: the admin API is at an http or https URL".to_owned()));
         }
         if typed.is_plain() && !typed.is_loopback() && !self.insecure_http {
-            let message = "the token would go to another machine over plain http, where everybody on the way can read it; use https, \
-                           or say --insecure-http";
+            let message = "the token would be sent to another machine over unencrypted http; use https, or --insecure-http";
             return Err(Failure::Usage(message.to_owned()));
         }
         Ok(Some(Admin::new(typed, nearby::LOOK_UP_WITHIN, token)))

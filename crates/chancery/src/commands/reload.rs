@@ -10,11 +10,11 @@ use super::{Failure, Shared, show};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery reload          take over what the file says now, or print all that is wrong with it
-  kill -HUP PID            the same, without an answer
+  chancery reload          apply the config file, or print all its faults
+  kill -HUP PID            the same, without output
 
-The answer lists each changed key with when its new value takes effect: live, or for new connections. A node also sees by
-itself when its file has changed. A file with faults changes nothing.";
+The command lists each changed key and when its new value takes effect: at once, or for new connections. The node also detects changes
+of its file itself. If the file has a fault, the node changes nothing.";
 
 /// The examples, and the keys that the config declares as those that need a restart.
 fn after_help() -> String {
@@ -48,7 +48,7 @@ impl Reload {
             show::print_json(&answer.to_string());
         } else {
             let generation = &answer["generation"];
-            let word = if answer["changed"] == true { "holds now" } else { "holds still: the file says nothing else" };
+            let word = if answer["changed"] == true { "is active" } else { "is unchanged: the file has no changes" };
             show::print_line(&format!("generation {generation} {word}"));
             for change in answer["changes"].as_array().into_iter().flatten() {
                 let key = show::safe(change["key"].as_str().unwrap_or_default());

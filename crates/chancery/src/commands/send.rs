@@ -22,12 +22,12 @@ const EXAMPLES: &str = "\
 Examples:
   chancery send hello                                     to the node on this machine
   chancery send parrot hello                              to its agent named parrot
-  chancery send https://agent.example.org hello           to an agent elsewhere, in the version and binding its card names
+  chancery send https://agent.example.org hello           to a remote agent, in the version and binding of its card
   chancery send --binding GRPC --a2a-version 0.3 https://agent.example.org hello
   chancery send swp://agents.example.org:7777/echo hello  over SWP
-  chancery send --stream 'stream 5 200'                   print the answer piece by piece
+  chancery send --stream 'stream 5 200'                   print the answer as it arrives
   chancery send --task TASK 'complete blue'               answer a task that asked for something
-  chancery send --skill translate --budget 0.25 hello     ask for one skill, and let it cost 0.25 USD at most
+  chancery send --skill translate --budget 0.25 hello     ask for one skill, with a budget of 0.25 USD
   chancery send --data '{\"city\":\"Bern\"}' --file map.png 'what is this?'
   chancery send --metadata customer=42 --idempotency-key order-7 'ship it'
   chancery --data FOLDER send hello                       to the node with that data folder
@@ -35,17 +35,17 @@ Examples:
   CHANCERY_KEY=$KEY chancery send hello                   as the caller with that key
   chancery send --sign-with agent.pem hello               as the agent with that key, by a signature
 
-The agent's card is fetched first and says how the agent is called. An agent without a card is called at the URL itself, as A2A 1.0
-over JSON-RPC unless --binding and --a2a-version say otherwise.
+The command fetches the agent's card first and uses its version, binding and address. It calls an agent without a card at the URL itself,
+as A2A 1.0 over JSON-RPC. --binding and --a2a-version override both.
 
-The answer's text goes to stdout; the task's id and state, and what it cost where the agent says so, go to stderr. With --json stdout
-has the answer in the JSON of A2A 1.0, whatever the agent speaks, an object a line.";
+The answer's text goes to stdout. The task's id, its state and its cost, if the agent reports one, go to stderr. With --json stdout has
+the answer in the JSON of A2A 1.0, one object per line, also if the agent uses another version.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct SendCommand {
-    /// Whom to say it to, by URL or by the name it has on the node of this machine [default: that node's first agent], and what
-    /// to say; `-` reads it from stdin
+    /// The agent, by its URL or by its name on the node of this machine [default: that node's first agent], and the text; `-`
+    /// reads the text from stdin
     #[arg(num_args = 1..=2, value_names = ["URL|NAME", "TEXT"], required_unless_present_any = ["data", "files"])]
     words: Vec<String>,
     /// The agent's address [default: the node on this machine]
@@ -57,7 +57,7 @@ pub(super) struct SendCommand {
     /// Print events as they come
     #[arg(long)]
     stream: bool,
-    /// Print the task's id as soon as there is one, and leave it to run
+    /// Print the task's id as soon as the agent returns it, and do not wait for the answer
     #[arg(long, conflicts_with = "stream")]
     no_wait: bool,
     #[command(flatten)]
@@ -152,7 +152,7 @@ impl SendCommand {
             card.capabilities.extensions.iter().any(|one| one.uri == chancery_core::GOVERNANCE_EXTENSION)
         };
         if self.message.budget.is_some() && !agent.card().is_some_and(knows) {
-            remark("the agent's card does not say that it keeps budgets; --budget is sent, and may be ignored");
+            remark("the agent's card does not declare budgets; the agent gets --budget and may ignore it");
         }
     }
 }

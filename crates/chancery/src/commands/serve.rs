@@ -26,14 +26,14 @@ const GIVE_UP: Duration = Duration::from_secs(9);
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery serve                                             echo on http://127.0.0.1:7420, tasks kept on disk
-  chancery serve --listen 127.0.0.1:0 --memory               any free port, nothing kept
+  chancery serve                                             serve `echo` on http://127.0.0.1:7420, with tasks on disk
+  chancery serve --listen 127.0.0.1:0 --memory               on any free port, with tasks in memory only
   chancery serve --agent conformance --agent-name tester     the conformance agent, at / and /agents/tester
-  chancery serve --agent http://localhost:9999               in front of an agent that runs there
-  chancery serve --config chancery.toml                      what the file says; flags outrank it
+  chancery serve --agent http://localhost:9999               forward to the agent at this URL
+  chancery serve --config chancery.toml                      read this config file; flags override it
 
-On stdout: the base URL, a curl line that works, then a line for every agent elsewhere: its name, version, binding, address and
-deviations. An agent that is given by its URL alone gets the name on its card. Logs go to stderr; RUST_LOG says how much of them.";
+The command prints to stdout: the base URL, a curl line that calls the agent, and a line for each remote agent with its name, version,
+binding, address and deviations. An agent given by its URL alone gets the name on its card. Logs go to stderr; RUST_LOG sets the level.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -41,15 +41,15 @@ pub(super) struct Serve {
     /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7420]
     #[arg(long, visible_alias = "bind", value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// What cards and links say [default: http:// and the address]
+    /// The base URL in cards and links [default: http:// and the address]
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
     /// One more host to answer to, without a port; can be given several times, and takes the place of `hosts` in the file.
     /// Without callers the node answers to the loopback, its address, the public URL and these, and to no other host
     #[arg(long = "host", value_name = "HOST")]
     hosts: Vec<NodeHost>,
-    /// An agent to serve: `echo`, `conformance`, or the URL of one to stand in front of; can be given several times, the
-    /// first one also answers at the root [default: echo]
+    /// An agent to serve: `echo`, `conformance`, or the URL of a remote agent; can be given several times, the first
+    /// one also answers at the root [default: echo]
     #[arg(long = "agent", value_name = "AGENT|URL", value_parser = agent_choice)]
     agents: Vec<AgentChoice>,
     /// The name the first agent is served and announced under

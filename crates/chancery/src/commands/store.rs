@@ -14,8 +14,8 @@ Examples:
   chancery store check --data /srv/node   in another folder
   chancery store check copy.db            a backup, or what `sqlite3 .recover` made
 
-Goes through every page of the file, every task and its log, and names what is damaged. Nothing is changed. The node may run,
-but only with the node stopped is the answer about one moment. The exit code is 1 if anything is damaged.";
+The command reads every page of the file, every task and its log, and lists the damage. It changes nothing. The node may run, but only a
+check of a stopped node shows one moment. The exit code is 1 if anything is damaged.";
 
 #[derive(clap::Args)]
 pub(super) struct StoreCommandArgs {
@@ -25,7 +25,7 @@ pub(super) struct StoreCommandArgs {
 
 #[derive(Subcommand)]
 enum StoreCommand {
-    /// Name what is damaged in the database, and say what to do about it
+    /// List the damage in the database and how to repair it
     Check(Check),
 }
 
@@ -81,9 +81,9 @@ fn what_next(file: &str) -> String {
         "What to do:\n\
          1. Stop the node. Copy {file}, {file}-wal and {file}-shm to another disk before anything else touches them.\n\
          2. Put your newest backup in their place, remove {file}-wal and {file}-shm, and start the node. Tasks made since the\n   \
-            backup are gone; callers that retry them with their Idempotency-Key make them anew.\n\
+            backup are lost; a caller that retries with its Idempotency-Key creates its task again.\n\
          3. Without a backup, save what can be read and check it before you use it:\n   \
             sqlite3 {file} .recover | sqlite3 recovered.db && chancery store check recovered.db\n\
-         docs/operating.md says what a damaged file and a damaged -wal lose."
+         docs/operating.md lists what a damaged file and a damaged -wal lose."
     )
 }

@@ -10,9 +10,9 @@ use super::{Failure, Shared, as_client};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery swp send swp://127.0.0.1:7777 echo hello   a task to a node or any other SWP agent
-  chancery swp listen                                 an agent for trying things out
-  chancery swp decode HEX                             what frames hold, and whether they are taken";
+  chancery swp send swp://127.0.0.1:7777 echo hello   send a task to a node or another SWP agent
+  chancery swp listen                                 run a test agent
+  chancery swp decode HEX                             show the content of frames, and whether a node accepts them";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -25,9 +25,9 @@ pub(super) struct Swp {
 enum SwpCommand {
     /// Send a task to an SWP agent and print what it reports
     Send(send::SwpSendCommand),
-    /// Take tasks, print every frame, and answer each task with its own input
+    /// Accept tasks, print every frame, and answer each task with its own input
     Listen(listen::SwpListenCommand),
-    /// Read frames as one connection would and say of each whether it is taken, and what it holds
+    /// Decode the frames of one connection: show the content of each, and whether a node accepts it
     Decode(decode::Decode),
 }
 

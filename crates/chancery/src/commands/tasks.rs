@@ -13,16 +13,16 @@ use super::{Failure, Shared, nearby, remark, show, tree};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery tasks ls                        the newest first
-  chancery tasks ls --state working        only those in one state
+  chancery tasks ls                        all tasks, the newest first
+  chancery tasks ls --state working        only tasks in this state
   chancery tasks ls --caller acme/planner --since 1h
-                                           those of one caller whose state changed in the last hour
-  chancery tasks show TASK                 one task with all it has
-  chancery tasks watch TASK                its log so far, and then what is added
-  chancery tasks cancel TASK               all that was done for it first, the deepest first
+                                           tasks of one caller whose state changed in the last hour
+  chancery tasks show TASK                 one task, with its history and artifacts
+  chancery tasks watch TASK                its log so far, and new entries as they are written
+  chancery tasks cancel TASK               cancel a task and the calls made for it, the deepest first
 
-These commands find the node and its token in the data folder (--data). From another machine say where the node is and which file has
-its token: chancery tasks ls --url https://node.example.org --token-file admin.token";
+These commands find the node and its token in the data folder (--data). For a node on another machine give its
+URL and token: chancery tasks ls --url https://node.example.org --token-file admin.token";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -15,12 +15,12 @@ Examples:
   chancery tree TASK --cancel       cancel the task and all below it, the deepest first
   chancery tree TRACE --json
 
-A task's HOW says how its place in the tree is known: by its hop token (verified), because it can only come from there
-(inferred), by the strictest of several places (ambiguous), or because it is nobody's (root). OWN is what the task cost,
-ALL what it cost with everything below it, in USD; * marks what an agent reported past what was set aside for it.
+HOW shows how the node found the parent of a task: verified (by its hop token), inferred (only one parent is possible), ambiguous
+(the strictest of several possible parents), or root (it has no parent). OWN is the cost of the task and ALL the cost of the task
+with everything below it, in USD. * marks a task whose agent reported more than the node had reserved for it.
 
-With --cancel a line per task says what became of it: cancelled, already_done, refused, or unreachable (it has ended here,
-but its agent did not say that it stopped). If anything could not be cancelled the exit code is 1.";
+With --cancel the command prints the result for each task: cancelled, already_done, refused, or unreachable (the node has ended the
+task, but its agent did not confirm the cancel). The exit code is 1 if a task could not be cancelled.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -33,7 +33,7 @@ pub(super) struct TreeCommand {
     /// Cancel the task (or the root of the trace) and everything below it
     #[arg(long)]
     cancel: bool,
-    /// An id that nothing is kept of is no error
+    /// Accept an id that the node does not know
     #[arg(long)]
     unknown_ok: bool,
 }

@@ -14,23 +14,22 @@ const EXAMPLES: &str = "\
 Examples:
   chancery validate                    chancery.toml in this folder
   chancery validate node.toml --json   the faults as JSON
-  chancery validate --offline          without this machine: no variables, no other files, no data folder
+  chancery validate --offline          reads no environment variables, no other files and no data folder
 
-Faults are printed as FILE:LINE:COLUMN: MESSAGE, and the exit code is 2 if there are any. A key under its old name is read, and a
-warning names the new one. The checks are those of `chancery serve`: variables of the environment, keys, certificates, and a public
-address without callers. Agents and callers that were added are known from the data folder. Budgets and policies for callers, tenants
-and agents that are not there bound nobody, and are faults here; `serve` only warns of them. No database is opened, no address is
-taken, and no agent is called.";
+The command prints each fault as FILE:LINE:COLUMN: MESSAGE, and exits with 2 if there is one. It accepts a key under its old name and
+prints a warning with the new name. It checks what `chancery serve` checks: environment variables, keys, certificates, and a public
+address without callers. It reads added agents and callers from the data folder. A budget or policy for a caller, tenant or agent that
+does not exist is a fault; `serve` only warns of it. The command opens no database, listens on no address and calls no agent.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Validate {
     #[arg(value_name = "FILE", default_value = "chancery.toml")]
     file: PathBuf,
-    /// Leave out what depends on this machine: variables of the environment, files, and the data folder
+    /// Skip the checks that depend on this machine: environment variables, other files and the data folder
     #[arg(long)]
     offline: bool,
-    /// Budgets and policies may name callers, tenants and agents that are not there yet
+    /// Accept budgets and policies for callers, tenants and agents that do not exist yet
     #[arg(long)]
     unknown_ok: bool,
     /// Check it for `chancery serve --insecure`

@@ -316,7 +316,7 @@ pub(super) fn read_all(agents: &mut Section<'_, '_>) -> Vec<(String, AgentConfig
         let about_peers = verify.is_some() || agent_id.is_some() || card_keys.is_some() || credentials.is_some() || pin.is_some();
         let source = match (run, url.0) {
             (Some(_), urls) if urls.is_empty() && !calls.is_default() => {
-                Err("is here: what says how it is called (`address`, `binding`, `stream`, `headers` and others) is for agents with `url`")
+                Err("runs in this node: `address`, `binding`, `stream`, `headers` and other settings of calls are for agents with `url`")
             }
             (Some(_), urls) if urls.is_empty() && about_peers => {
                 Err("is here: `verify`, `agent_id`, `card_keys`, `credentials` and `pin` are for agents with `url`")

@@ -16,6 +16,7 @@ use super::names::HostName;
 use super::nearest::nearest;
 use super::places::Places;
 use super::plain_faults::high_port;
+use crate::policy_expressions::place_in_condition;
 
 /// All contradictions within the config. Command line and data folder do not count here.
 pub(super) fn faults(config: &Config, places: &Places) -> Vec<ConfigFault> {
@@ -82,7 +83,14 @@ fn schedule(config: &Config, places: &Places) -> Vec<ConfigFault> {
 /// Rules in the operator's own words have to be understood.
 fn rules(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let faults = config.rulebook().err().unwrap_or_default();
-    faults.iter().map(|fault| places.fault(&rule_key(config, places, fault), fault)).collect()
+    let fault = |text: &String| {
+        let key = rule_key(config, places, text);
+        match place_in_condition(text) {
+            Some(place) => places.fault_in_text(&key, place, text),
+            None => places.fault(&key, text),
+        }
+    };
+    faults.iter().map(fault).collect()
 }
 
 /// The key of the condition that a fault of the rules is about. Of two rules with one name it is the second.
@@ -136,7 +144,8 @@ fn fallbacks(config: &Config, places: &Places) -> Vec<ConfigFault> {
     let idle =
         config.agents.iter().filter(|(_, agent)| matches!(&agent.source, AgentSource::Remote(remote) if remote.local.is_some()));
     let fault = |name: &str| {
-        let message = "has both `run` and `url`; an agent is here or elsewhere, unless routing.fallback = \"local\"";
+        let message =
+            "has both `run` and `url`: remove one, or set routing.fallback = \"local\" to run the agent here if its URL fails";
         places.fault(&format!("agents.{name}"), message)
     };
     idle.map(|(name, _)| fault(name)).collect()
@@ -158,7 +167,7 @@ fn proofs(config: &Config, places: &Places) -> Vec<ConfigFault> {
         }
         if !record.certificates.is_empty() && config.tls.client_ca_file.is_none() {
             let key = format!("callers.{}.certificate", record.name);
-            faults.push(places.fault(&key, "no certificates are asked for without tls.client_ca_file"));
+            faults.push(places.fault(&key, "the node checks no client certificates without tls.client_ca_file"));
         }
     }
     faults
@@ -276,7 +285,7 @@ mod tests {
             "6:7: agents.c.url: \"ftp://h\" is no http, https, swp or swps URL",
             "7:15: agents.c.credentials: a bearer token or an API key, not both",
             "9:9: callers.x.token: there is no [issuers.acmee]; did you mean `acme`?",
-            "10:15: callers.x.certificate: no certificates are asked for without tls.client_ca_file",
+            "10:15: callers.x.certificate: the node checks no client certificates without tls.client_ca_file",
             "16:21: limits.page_size_default: is 6, more than page_size, which is 5",
             "17:2: peers.poll_ms: is 100, more than max_poll_ms, which is 1",
         ];

@@ -82,6 +82,17 @@ impl<'t> Faults<'t> {
         self.noted.push((key, place));
     }
 
+    /// Notes a value, and of a text in `'''` or `"""` also where its first line stands.
+    pub(super) fn note_text(&mut self, key: String, span: &Range<usize>) {
+        let quoted = self.text.get(span.clone()).unwrap_or_default();
+        if let Some(text) = quoted.strip_prefix("'''").or_else(|| quoted.strip_prefix("\"\"\"")) {
+            // TOML drops a line break right after the quotes.
+            let dropped = ["\r\n", "\n"].into_iter().find(|newline| text.starts_with(newline)).map_or(0, str::len);
+            self.noted.push((Places::first_line_of(&key), place(self.text, span.start + 3 + dropped)));
+        }
+        self.note(key, span);
+    }
+
     pub(super) fn places(&mut self) -> Places {
         Places::new(std::mem::take(&mut self.noted), std::mem::take(&mut self.warnings))
     }

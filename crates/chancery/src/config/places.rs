@@ -34,6 +34,21 @@ impl Places {
         ConfigFault { line, column, message: format!("{key}: {message}") }
     }
 
+    /// A fault at a line of a text over several lines, counted from 1, or at the key if its text has one line.
+    pub(super) fn fault_in_text(&self, key: &str, (line, column): (usize, usize), message: &str) -> ConfigFault {
+        let fault = self.fault(key, message);
+        match self.keys.get(&Self::first_line_of(key)) {
+            Some((first, indent)) if line == 1 => ConfigFault { line: *first, column: indent + column - 1, ..fault },
+            Some((first, _)) => ConfigFault { line: first + line - 1, column, ..fault },
+            None => fault,
+        }
+    }
+
+    /// The name under which the place of the first line of a text is noted. No key has such a name.
+    pub(super) fn first_line_of(key: &str) -> String {
+        format!("{key}\n")
+    }
+
     /// The same keys at other positions.
     pub(super) fn moved(self, to: impl Fn((usize, usize)) -> (usize, usize)) -> Self {
         let warnings = self.warnings.into_iter().map(|warning| {

@@ -1,8 +1,5 @@
 //! Rewrites the messages of the TOML and serde libraries in the words of a config file.
 
-use toml::Spanned;
-use toml::de::DeValue;
-
 use super::nearest::nearest;
 
 /// The message for a value that could not be read. `value` is the text of the value, if it is a string.
@@ -74,29 +71,6 @@ pub(super) fn secret_advice(key: &str, known: &[&str]) -> Option<String> {
             "a secret does not belong in the file: put it in an environment variable, and set `{variable}` to the variable's name"
         )
     })
-}
-
-/// The place and the fault of a value that should name an environment variable and cannot. The value is not repeated, for it
-/// may be the secret itself.
-pub(super) fn literal_secret(key: &str, value: &Spanned<DeValue<'_>>) -> Option<(std::ops::Range<usize>, String)> {
-    match value.get_ref() {
-        DeValue::Table(table) => table.iter().find_map(|(inner, value)| {
-            let (place, fault) = literal_secret(inner.get_ref(), value)?;
-            Some((place, format!("{inner}: {fault}", inner = inner.get_ref())))
-        }),
-        DeValue::String(text) if (key == "env" || key.ends_with("_env")) && !names_a_variable(text) => {
-            let fault = "expected the name of an environment variable, as in \"PLANNER_KEY\"; this looks like the secret itself";
-            Some((value.span(), fault.to_owned()))
-        }
-        _ => None,
-    }
-}
-
-/// Whether a text can name an environment variable. No node's own key passes: `chk_` begins one.
-fn names_a_variable(text: &str) -> bool {
-    let is_name = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
-    let starts = text.bytes().next().is_some_and(|byte| is_name(byte) && !byte.is_ascii_digit());
-    starts && text.bytes().all(is_name) && !text.starts_with("chk_")
 }
 
 /// The fault of an address and port that could not be read.
@@ -223,37 +197,22 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_in_the_file_is_named_and_not_repeated() {
-        let found = faults("[callers.a]\nkey = 'sk-hidden-hidden'\n");
-        let advice =
-            "a secret does not belong in the file: put it in an environment variable, and set `key_env` to the variable's name";
-        assert!(found.contains(&format!("2:1: unknown key `callers.a.key`; {advice}")), "{found:#?}");
-        for secret in ["sk-hidden-hidden", "chk_hidden_hidden", "9hidden"] {
-            for (text, place) in [
-                (format!("[callers.a]\nkey_env = '{secret}'\n"), "2:11: callers.a.key_env: expected the name of an"),
-                (
-                    format!("[agents.a]\nurl = 'http://h'\ncredentials = {{ bearer_env = '{secret}' }}\n"),
-                    "3:30: agents.a.credentials: bearer_env: expected the name of an",
-                ),
-            ] {
-                let found = faults(&text);
-                assert_eq!(found.len(), 1, "{found:#?}");
-                assert!(found[0].starts_with(place), "{found:#?}");
-                assert!(!found[0].contains("hidden"), "{found:#?}");
-            }
-        }
-        let found = faults("[agents.a]\nurl = 'http://h'\ncredentials = { bearer = 'hidden' }\n");
-        assert!(found[0].contains("set `bearer_env` to the variable's name") && !found[0].contains("hidden"), "{found:#?}");
-        assert!(Config::parse("[callers.a]\nkey_env = 'planner_key2'\n").is_ok());
-    }
-
-    #[test]
     fn a_fault_of_a_condition_stands_at_the_line_of_the_condition() {
         let rules =
             "[[policy.rules]]\nname = 'fine'\ndeny_when = 'depth > 3'\n[[policy.rules]]\nname = 'odd'\nallow_when = 'depth >'\n";
         let found = faults(rules);
         assert_eq!(found.len(), 1, "{found:#?}");
         assert!(found[0].starts_with("6:14: policy.rules[1].allow_when: the rule \"odd\": "), "{found:#?}");
+        let several = |quotes: &str| {
+            let text = format!("[[policy.rules]]\nname = 'odd'\ndeny_when = {quotes}\ncaller == 'x' &&\n  foo > 3\n{quotes}\n");
+            faults(&text)[0].clone()
+        };
+        for found in [several("'''"), several("\"\"\"")] {
+            assert!(found.starts_with("5:3: policy.rules[0].deny_when: the rule \"odd\": there is no name \"foo\""), "{found}");
+            assert!(found.ends_with("(line 2 column 3 of the condition)"), "{found}");
+        }
+        let at_once = faults("[[policy.rules]]\nname = 'odd'\ndeny_when = '''depth > 3 && foo > 3'''\n");
+        assert!(at_once[0].starts_with("3:29: policy.rules[0].deny_when: "), "{at_once:#?}");
         let twice =
             "[[policy.rules]]\nname = 'a'\ndeny_when = 'depth > 3'\n[[policy.rules]]\nname = 'a'\ndeny_when = 'depth > 4'\n";
         assert!(

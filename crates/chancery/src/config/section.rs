@@ -10,9 +10,10 @@ use toml::de::{DeString, DeTable, DeValue, Deserializer};
 use super::effect::{ChangedKey, ConfigKeys};
 use super::fault::{ConfigFault, Faults};
 use super::fields::field_names;
+use super::literal_secrets::literal_secret;
 use super::nearest::nearest;
 use super::places::Places;
-use super::plain_faults::{line_at, literal_secret, plain, plain_syntax, secret_advice};
+use super::plain_faults::{line_at, plain, plain_syntax, secret_advice};
 use super::renamed_keys::new_name;
 use super::shape::{closed, shape};
 
@@ -160,7 +161,7 @@ impl<'f, 't> Section<'f, 't> {
         for (index, item) in items.iter().enumerate() {
             let DeValue::Table(table) = item.get_ref() else { continue };
             for (inner, value) in table {
-                self.faults.note(format!("{}{key}[{index}].{}", self.path, inner.get_ref()), &value.span());
+                self.faults.note_text(format!("{}{key}[{index}].{}", self.path, inner.get_ref()), &value.span());
             }
         }
     }

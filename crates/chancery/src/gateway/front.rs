@@ -103,7 +103,8 @@ fn fronted(found: &Discovered, extended: Option<&Verification>) -> AgentExtensio
     }
     AgentExtension {
         uri: FRONTED.to_owned(),
-        description: "Stands for an agent elsewhere; the digest and the verification are of its own card".to_owned(),
+        description: "Served by a gateway for a remote agent; digest and verification belong to the card of that agent"
+            .to_owned(),
         required: false,
         params: Some(Metadata::from_object(params)),
     }

@@ -41,9 +41,9 @@ pub(crate) enum GatewayError {
     BuiltIn(String),
     #[error("no change of {0} waits for approval")]
     NothingWaits(String),
-    #[error("what waits of {0} is another card than the one that was to be approved; look at it again")]
+    #[error("the card of {0} that waits for approval has another digest; compare it again with `chancery agents show {0}`")]
     AnotherWaits(String),
-    #[error("the approval could not be kept: {0}")]
+    #[error("the node could not store the approval: {0}")]
     NotKept(String),
 }
 
@@ -110,7 +110,7 @@ impl Gateway {
         let gateway_parts = self.gateway_parts.load_full();
         let faulty = |fault: String| GatewayError::Book(AgentRegistryError::Faulty(fault));
         let made = Remote::new(&record.name, &AgentConfig::from(&record), true, &gateway_parts.remote_parts).map_err(faulty)?;
-        let remote = Arc::new(made.ok_or_else(|| faulty("it is not elsewhere".to_owned()))?);
+        let remote = Arc::new(made.ok_or_else(|| faulty("it runs in this node and has no URL".to_owned()))?);
         let ShownCards { card, extended } = remote.first_cards(self.chancery.now()).await;
         if let Some(refusal) = remote.pool().replicas().find_map(|replica| replica.seen().refusal().cloned()) {
             self.unpin(&remote);

@@ -122,7 +122,9 @@ impl Remote {
         let local = in_code.locals.get(name).cloned().or_else(|| remote.local.map(|run| run.runner()));
         match (&local, config.routing.plan(0).fall_back_to_local) {
             (Some(_), false) => {
-                return Err("has a runner here beside `url`; say routing.fallback = \"local\" to have it used".to_owned());
+                return Err(
+                    "has both a runner and `url`; set routing.fallback = \"local\" to use the runner if the URL fails".to_owned()
+                );
             }
             (None, true) => tracing::warn!(
                 agent = name,

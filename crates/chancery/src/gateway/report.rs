@@ -56,7 +56,7 @@ pub(super) fn line(remote: &Remote) -> String {
         let mut line =
             format!("A2A {} {}, {way}, at {}", used.interface.version, used.interface.binding.as_str(), used.interface.url);
         if let Some(change) = used.change {
-            line.push_str(&format!(" (its card says {:?}: {})", used.listed, change.reason()));
+            line.push_str(&format!(" (its card has {:?}: {})", used.listed, change.reason()));
         }
         let facts = replica.notes().facts();
         if !facts.leniencies.is_empty() {

@@ -37,9 +37,9 @@ impl Storage {
             return Err(BuildError::Contradiction("sqlite() or data() names another folder than data of the config"));
         }
         let choice = match (own.is_some(), in_memory, sqlite.is_some()) {
-            (true, true, _) => return Err(BuildError::Contradiction("both store() and memory() say where tasks are kept")),
-            (true, _, true) => return Err(BuildError::Contradiction("both store() and sqlite() say where tasks are kept")),
-            (_, true, true) => return Err(BuildError::Contradiction("both memory() and sqlite() say where tasks are kept")),
+            (true, true, _) => return Err(BuildError::Contradiction("both store() and memory() set the store of tasks")),
+            (true, _, true) => return Err(BuildError::Contradiction("both store() and sqlite() set the store of tasks")),
+            (_, true, true) => return Err(BuildError::Contradiction("both memory() and sqlite() set the store of tasks")),
             _ => match own {
                 Some((store, outbox)) => StoreChoice::Own { store, outbox },
                 None if in_memory => StoreChoice::Memory,

@@ -44,7 +44,7 @@ impl Node {
         }
     }
 
-    /// Lets callers in through a listener, until `stop` fires or the node ends, and the open connections are done.
+    /// Serves HTTP on a listener until `stop` fires or the node ends, and returns once the open connections are closed.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) {
         let stop = self.or_ended(stop);
         chancery_inbound::serve(listener, self.tls.clone(), self.doors_handle.clone(), stop.0.clone()).await;
@@ -58,7 +58,7 @@ impl Node {
         chancery_inbound::serve_swp(listener, self.swp_tls.clone(), self.doors_handle.clone(), stop.0.clone()).await;
     }
 
-    /// Fires when a background loop panicked that the node cannot do without. What serves the node ends then too.
+    /// Fires after a panic in a background loop that the node needs. `serve` and `serve_swp` then return too.
     pub fn failed(&self) -> CancellationToken {
         self.chancery.loops().failed()
     }

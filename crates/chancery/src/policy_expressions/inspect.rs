@@ -1,10 +1,10 @@
 //! Looks through a condition before it is ever worked out: what it names, how deep it goes, and that it loops in no loop.
 
 use cel::Program;
-use cel::common::ast::{EntryExpr, Expr, IdedExpr};
+use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 
 use super::MAX_NESTING;
-use super::facts::NAMES;
+use super::facts::{MONEY, NAMES};
 use crate::config::nearest;
 
 /// How many brackets may be open at once: each takes the parser a few hundred kilobytes of stack.
@@ -57,6 +57,34 @@ fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
     format!("there is no {kind} {name:?}, only {}{meant}", known.join(", "))
 }
 
+/// The fault of a comparison of a name with a value of another type: its result is the same for every call.
+fn never_equal(call: &CallExpr) -> Option<String> {
+    let [left, right] = call.args.as_slice() else { return None };
+    if !matches!(call.func_name.as_str(), "_==_" | "_!=_") {
+        return None;
+    }
+    let (name, literal) = match (&left.expr, &right.expr) {
+        (Expr::Ident(name), Expr::Literal(literal)) | (Expr::Literal(literal), Expr::Ident(name)) => (name.as_str(), literal),
+        _ => return None,
+    };
+    let (number, text) = (["a whole number", "a number"], "a text");
+    let kind = match name {
+        "depth" => number[0],
+        MONEY => number[1],
+        name if NAMES.contains(&name) => text,
+        _ => return None,
+    };
+    let other = match literal {
+        LiteralValue::Boolean(_) => "true or false",
+        LiteralValue::Int(_) | LiteralValue::UInt(_) => number[0],
+        LiteralValue::Double(_) => number[1],
+        LiteralValue::String(_) => text,
+        LiteralValue::Bytes(_) | LiteralValue::Null => return None,
+    };
+    let is_same = kind == other || number.contains(&kind) && number.contains(&other);
+    (!is_same).then(|| format!("`{name}` is {kind} and never equals {other}"))
+}
+
 #[derive(Default)]
 struct Walk<'a> {
     /// What the loop around here gives names to.
@@ -79,6 +107,9 @@ impl<'a> Walk<'a> {
                 let operator = !name.starts_with(|first: char| first.is_ascii_alphabetic());
                 if !operator && !FUNCTIONS.contains(&name) {
                     return fault(unknown("function", name, &FUNCTIONS));
+                }
+                if let Some(what) = never_equal(call) {
+                    return fault(what);
                 }
                 call.target.iter().try_for_each(|target| self.visit(target, below))?;
                 call.args.iter().try_for_each(|argument| self.visit(argument, below))

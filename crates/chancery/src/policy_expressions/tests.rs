@@ -78,16 +78,63 @@ fn a_condition_that_can_never_work_is_not_read() {
         ("caller.matches('(a+)+b')", "there is no function \"matches\""),
         ("now() > 1", "there is no function \"now\""),
         ("timestamp('2020-01-01T00:00:00Z') != 1", "there is no function \"timestamp\""),
-        ("depth", "not true or false"),
-        ("'deny'", "not true or false"),
-        ("depth > 'three'", "overload"),
-        ("caller + 1 == 'x'", "binary operator"),
+        ("depth", "true or false"),
+        ("'deny'", "true or false"),
+        ("depth > 'three'", "does not apply to"),
+        ("caller + 1 == 'x'", "does not apply to"),
         ("[1,2].all(x, [1,2].all(y, x == y))", "a loop in a loop"),
         ("[1,2].exists(x, [x].map(y, y).size() > 0)", "a loop in a loop"),
         ("a.b{c: 1} == 1", "messages"),
     ] {
         let fault = fault(text);
         assert!(fault.contains(said), "{text}: {fault}");
+    }
+}
+
+#[test]
+fn faults_of_conditions_are_in_plain_words_with_their_place() {
+    for (text, whole) in [
+        ("depth >", "the condition ends too early: a value or a bracket is missing (line 1 column 8 of the condition)"),
+        (
+            "foo > 3",
+            "there is no name \"foo\", only caller, tenant, agent, skill, operation, depth, attribution, remaining_usd, version, binding \
+             (line 1 column 1 of the condition)",
+        ),
+        ("depth == 'x'", "`depth` is a whole number and never equals a text (line 1 column 7 of the condition)"),
+        (
+            "caller == 'x' ||\n  3 != caller",
+            "`caller` is a text and never equals a whole number (line 2 column 5 of the condition)",
+        ),
+        (
+            "remaining_usd == true",
+            "`remaining_usd` is a number and never equals true or false (line 1 column 15 of the condition)",
+        ),
+        ("depth = 3", "`=` is no operator of CEL; compare with `==` (line 1 column 7 of the condition)"),
+        ("depth > 3 and caller == 'x'", "`and` is no operator of CEL; write `&&` (line 1 column 11 of the condition)"),
+        (
+            "depth > 3 &&\n  (caller == 'x'",
+            "the condition ends too early: a value or a bracket is missing (line 2 column 17 of the condition)",
+        ),
+        ("caller == 'x", "a text has no closing quote, or an unknown escape (line 1 column 11 of the condition)"),
+        ("depth > 3 )", "`)` is not expected here (line 1 column 11 of the condition)"),
+        ("while == 1", "`while` is a reserved word of CEL (line 1 column 1 of the condition)"),
+        ("", "the condition is empty (line 1 column 1 of the condition)"),
+        ("depth", "its value is a whole number; a condition is true or false"),
+        ("depth > 'three'", "`>` does not apply to a whole number and a text"),
+        ("caller + 1 == 'x'", "`+` does not apply to a text and a whole number"),
+    ] {
+        assert_eq!(fault(text), whole, "{text}");
+    }
+    for (text, whole) in [
+        ("int(caller) > 3", "`int` cannot convert its argument"),
+        ("1 / (depth - 3) == 1", "it divides by zero"),
+        ("['a'][depth] == 'a'", "an index is outside of its list"),
+        ("depth == 3 ? depth - 9223372036854775807 - 9 > 0 : true", "a number does not fit into 64 bits"),
+    ] {
+        assert_eq!(holds(text, &facts()).unwrap_err(), whole, "{text}");
+    }
+    for fine in ["depth == 3", "remaining_usd != 3", "remaining_usd == 0.5", "caller == skill", "caller != null"] {
+        assert!(Conditions::default().read(fine).is_ok(), "{fine}");
     }
 }
 

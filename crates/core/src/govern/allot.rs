@@ -203,7 +203,7 @@ impl Allotment {
         if settled.overrun.usd.0 > 0 || settled.overrun.tokens > 0 {
             tracing::warn!(
                 task = %node.record.id, agent = %node.record.agent, usd = %settled.overrun.usd, tokens = settled.overrun.tokens,
-                "an agent reported a higher cost than the node reserved for it"
+                "an agent reported a higher cost than the node reserved; budgets count all of it. Set `price` in [agents.NAME]"
             );
         }
         // Asked for only by those who are told.

@@ -91,7 +91,7 @@ impl CallTerms {
         let Some(named) = text(said) else { return Ok(()) };
         match &self.skill {
             Some(other) if *other != named => {
-                Err(Error::invalid_field(place(), format!("the call asks for the skill {other:?} elsewhere")))
+                Err(Error::invalid_field(place(), format!("the call also names the skill {other:?}")))
             }
             Some(_) => Ok(()),
             None => {

@@ -111,7 +111,10 @@ impl LiveTask {
                 && state.stop.is_none()
                 && let Some(stop) = state.weigh()
             {
-                tracing::info!(task = %self.record.id, reason = stop.reason(), "the node stops a task");
+                tracing::warn!(
+                    task = %self.record.id, agent = %self.record.agent, caller = %self.record.owner.name, reason = stop.reason(),
+                    "stopped a task that exceeded a limit"
+                );
                 state.halt(stop);
             }
         }

@@ -186,7 +186,7 @@ impl<'a> Log<'a> {
                 }
             }
         }
-        let task = task.ok_or_else(|| StoreError::new("the log of a task that is to be told has no beginning"))?;
+        let task = task.ok_or_else(|| StoreError::new("the log of a task with a webhook has no beginning"))?;
         let payload = WebhookPayload::Task(Arc::new(task.clone()));
         self.folded = Some((seq, task));
         Ok(payload)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chancery_protocol::{CallContext, Error, PushConfig, TaskId, Version};
+use tracing::Instrument as _;
 
 use super::registration::{NewRegistration, PushProfile, Registration, RegistrationId};
 use super::vault::OpenSecrets;
@@ -54,7 +55,7 @@ impl ChanceryInner {
         };
         let of = Of { task: &stored.task.id, agent };
         let new = self.registration(push, context, of, &config, id, "", false)?;
-        push.challenge(&config, "").await?;
+        push.challenge(&stored.task.id, &config, "").await?;
         let new = NewRegistration { snapshot: push.snapshot, ..new };
         let id = new.registration.id.as_str().to_owned();
         self.keep_registration(push, new).await?;
@@ -88,7 +89,7 @@ impl ChanceryInner {
         config: &PushConfig,
     ) -> Result<Box<NewRegistration>, Error> {
         let new = self.inline_registration(context, agent, task, config, agent.runner.may_reply_with_message())?;
-        self.push()?.challenge(config, INLINE).await?;
+        self.push()?.challenge(task, config, INLINE).await?;
         Ok(new)
     }
 
@@ -102,7 +103,7 @@ impl ChanceryInner {
         config: &PushConfig,
     ) -> Result<Option<RegistrationId>, Error> {
         let new = self.inline_registration(context, agent, &task.id, config, false)?;
-        self.push()?.challenge(config, INLINE).await?;
+        self.push()?.challenge(&task.id, config, INLINE).await?;
         let id = new.registration.id.clone();
         let replaced = self.keep_registration(self.push()?, *new).await?;
         Ok((!replaced).then_some(id))
@@ -181,7 +182,8 @@ impl ChanceryInner {
 impl PushService {
     /// Sends the challenge to the URL, if the operator enables it. `before` is the path to the
     /// configuration's members.
-    async fn challenge(&self, config: &PushConfig, before: &str) -> Result<(), Error> {
-        self.targets.challenge(&config.url).await.map_err(|why| Error::invalid_field(format!("{before}url"), why))
+    async fn challenge(&self, task: &TaskId, config: &PushConfig, before: &str) -> Result<(), Error> {
+        let challenge = self.targets.challenge(&config.url).instrument(tracing::info_span!("push challenge", %task));
+        challenge.await.map_err(|why| Error::invalid_field(format!("{before}url"), why))
     }
 }

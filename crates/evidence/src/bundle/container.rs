@@ -132,7 +132,8 @@ fn members(tar: &[u8]) -> Result<Vec<(String, &[u8])>, BundleFault> {
             return Err(BundleFault::new(BundleFaultCode::ContractUnexpectedFile, "a bundle holds plain files only"));
         }
         let size = octal(&header[124..136]).and_then(|size| usize::try_from(size).ok());
-        let size = size.filter(|size| *size <= after.len()).ok_or_else(|| broken("a file is longer than what is there"))?;
+        let size =
+            size.filter(|size| *size <= after.len()).ok_or_else(|| broken("a file is longer than the rest of the archive"))?;
         members.push((name, &after[..size]));
         rest = &after[size.next_multiple_of(BLOCK).min(after.len())..];
     }

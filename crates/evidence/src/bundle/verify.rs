@@ -103,18 +103,18 @@ fn check_event(event: &Value, seq: usize, manifest: &Manifest, source: &Value) -
         return bad(BundleFaultCode::ContractInvalidEvent, &format!("{missing} is not there"));
     }
     if !event["assaypii"].is_boolean() || !event["assaysecrets"].is_boolean() || event.get("data").is_none() {
-        return bad(BundleFaultCode::ContractInvalidEvent, "assaypii, assaysecrets or data is not there");
+        return bad(BundleFaultCode::ContractInvalidEvent, "assaypii, assaysecrets or data is missing");
     }
     if event["specversion"] != "1.0" {
         return bad(BundleFaultCode::ContractInvalidEvent, "specversion is not 1.0");
     }
     let hash = content_hash(event).map_err(|fault| BundleFault::new(BundleFaultCode::ContractInvalidEvent, fault.to_string()))?;
     if event["assaycontenthash"] != hash {
-        return bad(BundleFaultCode::IntegrityEventHash, "its content has another digest than it says");
+        return bad(BundleFaultCode::IntegrityEventHash, "its content does not match its assaycontenthash");
     }
     match event["assayseq"].as_u64() {
         Some(found) if found == seq as u64 => {}
-        _ if seq == 0 => return bad(BundleFaultCode::ContractSequenceStart, "the first event has not the number 0"),
+        _ if seq == 0 => return bad(BundleFaultCode::ContractSequenceStart, "the number of the first event is not 0"),
         _ => return bad(BundleFaultCode::ContractSequenceGap, "the numbers have a gap"),
     }
     let run = event["assayrunid"].as_str().unwrap_or_default();
@@ -129,7 +129,10 @@ fn check_event(event: &Value, seq: usize, manifest: &Manifest, source: &Value) -
     }
     let own = event["source"].as_str().unwrap_or_default();
     if event["source"] != *source || !own.contains(':') || own.starts_with(':') {
-        return bad(BundleFaultCode::ContractInvalidEvent, "its source is none, or another than that of the first event");
+        return bad(
+            BundleFaultCode::ContractInvalidEvent,
+            "its source is not a URI, or differs from the source of the first event",
+        );
     }
     Ok(())
 }

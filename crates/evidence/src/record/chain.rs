@@ -49,7 +49,9 @@ impl Scribe for Recorder {
         if let Some(sealed) = &end.sealed {
             match signed_body(sealed) {
                 Ok(body) => stand.hash = from_hex(&body.hash).unwrap_or(NOTHING),
-                Err(fault) => tracing::error!(%fault, "cannot read the last seal of the record; the record continues after it"),
+                Err(fault) => {
+                    tracing::error!(%fault, "cannot read the last seal of the record; the record continues after it. Check it with `chancery evidence status`")
+                }
             }
             stand.previous = checkpoint::digest(sealed);
             (stand.next, stand.first) = (sealed.end, sealed.end);
@@ -66,7 +68,11 @@ impl Scribe for Recorder {
         if let Some(newest) = &end.newest
             && stand.next < newest.end
         {
-            tracing::error!(signed = newest.end, found = stand.next, "signed entries are missing from the record");
+            tracing::error!(
+                signed = newest.end,
+                found = stand.next,
+                "signed entries are missing from the record: the database lost them, or is an old copy. Check it with `chancery evidence status`"
+            );
             // Their places stay empty, so that nobody takes others for them.
             stand.next = newest.end;
             stand.hash = signed_body(newest).ok().and_then(|body| from_hex(&body.hash)).unwrap_or(stand.hash);
@@ -110,11 +116,16 @@ impl Standing {
                     self.tree.push(&entry.hash);
                 }
                 if entries.last().map(|entry| entry.hash) != Some(block.hash) || self.next != block.first {
-                    tracing::error!(first = block.first, "a block of the record does not match its hash");
+                    tracing::error!(
+                        first = block.first,
+                        "a block of the record does not match its hash: it was changed. Check it with `chancery evidence status`"
+                    );
                 }
                 self.last_at = entries.last().map_or(self.last_at, |entry| entry.at);
             }
-            Err(fault) => tracing::error!(first = block.first, %fault, "cannot read a block of the record"),
+            Err(fault) => {
+                tracing::error!(first = block.first, %fault, "cannot read a block of the record: it is damaged. Check it with `chancery evidence status`")
+            }
         }
         self.hash = block.hash;
         self.next = block.first.saturating_add(block.count);
@@ -137,7 +148,7 @@ struct Recording {
 impl Recording {
     fn signature(&mut self, at: Timestamp, sealed: bool) {
         let Some(key) = self.key.load_full() else {
-            tracing::error!("cannot sign the record: the node has no receipt key");
+            tracing::error!("cannot sign the record: the node has no receipt key. Make one with `chancery keys rotate receipts`");
             return;
         };
         let stand = &self.stand;
@@ -164,7 +175,7 @@ impl Recording {
                 }
                 self.unwritten.checkpoints.push(checkpoint);
             }
-            Err(fault) => tracing::error!(fault, "cannot sign the record"),
+            Err(fault) => tracing::error!(fault, "cannot sign the record; the node tries again at the next checkpoint"),
         }
     }
 
@@ -224,7 +235,7 @@ impl Chain for Recording {
     fn add(&mut self, lines: &RecordLines) {
         if let Err(fault) = self.link_all(&lines.0) {
             // They are ours, so they can be read; if not, that is told rather than nothing.
-            tracing::error!(%fault, "cannot read lines for the record: this is a defect");
+            tracing::error!(%fault, "cannot add lines to the record, so these entries are missing: report this defect of Chancery");
         }
     }
 

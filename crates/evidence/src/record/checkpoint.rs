@@ -100,10 +100,10 @@ pub fn signed_body(checkpoint: &Checkpoint) -> Result<CheckpointBody, Checkpoint
         return Err(CheckpointFault::Signature(number));
     }
     if body.kind != KIND || body.number != number || body.first.checked_add(body.count) != Some(checkpoint.end) {
-        return Err(unreadable("it says something else about itself than what was kept beside it".to_owned()));
+        return Err(unreadable("its signed number, kind or range differs from the stored one".to_owned()));
     }
     if [&body.before, &body.hash, &body.previous, &body.root].iter().any(|hash| from_hex(hash).is_none()) {
-        return Err(unreadable("a hash in it is none".to_owned()));
+        return Err(unreadable("it contains an invalid hash".to_owned()));
     }
     Ok(body)
 }

@@ -105,7 +105,7 @@ enum Hand<'a> {
 enum Illegible {
     #[error(transparent)]
     Short(#[from] Garbled),
-    #[error("it does not end with its type")]
+    #[error("the entry has no event type at its end")]
     NoType,
 }
 

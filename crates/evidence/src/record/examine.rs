@@ -34,7 +34,7 @@ pub enum RecordFault {
     Altered { from: u64, to: u64 },
     #[error(transparent)]
     Unreadable(#[from] BadLine),
-    #[error("entry {index} is back-dated: it says that it happened long before entry {}", index - 1)]
+    #[error("entry {index} is back-dated: its time is long before that of entry {}", index - 1)]
     BackDated { index: u64 },
     #[error(transparent)]
     Checkpoint(#[from] CheckpointFault),
@@ -52,7 +52,7 @@ pub enum RecordFault {
         next - 1
     )]
     SealRemoved { first: u64, after: u64, next: u64 },
-    #[error("the record begins with entry {0}, and no seal says what came before it")]
+    #[error("the record begins with entry {0}, and no seal covers the entries before it")]
     NoBeginning(u64),
     #[error("entries {from} to {to} were signed and are gone")]
     Gone { from: u64, to: u64 },

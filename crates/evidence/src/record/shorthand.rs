@@ -48,7 +48,7 @@ pub(super) const NAMES: u8 = 128;
 pub(super) const DASHES: [usize; 4] = [4, 6, 8, 10];
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("it is not in the shorthand of the record")]
+#[error("the bytes are not in the compact encoding of the record")]
 pub(super) struct Garbled;
 
 /// When the next line happened, in microseconds.

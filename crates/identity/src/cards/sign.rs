@@ -37,7 +37,10 @@ pub fn sign_card(card: &mut Value, shape: CardShape, keys: &[&SigningKey<Cards>]
     };
     let all: Vec<Value> = present.iter().cloned().chain(made).collect();
     if all.len() > MAX_SIGNATURES {
-        return Err(CardFault::NotSignable(format!("with {} signatures nobody would read it", all.len())));
+        return Err(CardFault::NotSignable(format!(
+            "it would have {} signatures, at most {MAX_SIGNATURES} are allowed",
+            all.len()
+        )));
     }
     members.insert(SIGNATURES.to_owned(), Value::Array(all));
     Ok(())

@@ -107,7 +107,7 @@ impl CallerRecord {
         if let Err(fault) = checked_name(&self.name) {
             faults.push(format!("name: {fault}"));
         } else if self.name.parse::<AgentId>().is_ok() {
-            faults.push("name: an agent id is the name of the agent with that key, and of nobody else".to_owned());
+            faults.push("name: is an agent id; only the agent with that key has this name".to_owned());
         }
         if let Err(fault) = checked_name(&self.tenant) {
             faults.push(format!("tenant: {fault}"));

@@ -166,7 +166,7 @@ impl Claims {
         if !for_us {
             return Err(CredentialRefusal::new(
                 RefusalKind::WrongAudience,
-                format!("a token of {} for somebody else", issuer.name),
+                format!("a token of {} for another audience", issuer.name),
             ));
         }
         let leeway = i64::from(issuer.leeway_s) * 1_000_000;

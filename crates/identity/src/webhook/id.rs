@@ -83,7 +83,7 @@ impl FromStr for WebhookId {
 
 /// An id of another sender, or a made-up one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an id of ours")]
+#[error("is not a notification id of this node")]
 pub struct NotOurs;
 
 /// Only as it is written: no sign, no zeros before it.

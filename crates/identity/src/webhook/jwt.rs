@@ -27,7 +27,7 @@ pub enum JwtFault {
     Malformed(&'static str),
     #[error("the token's algorithm is neither EdDSA nor ES256")]
     Algorithm,
-    #[error("the token names no key we know")]
+    #[error("the token has the id (kid) of an unknown key")]
     UnknownKey,
     #[error("the token's signature is wrong")]
     BadSignature,

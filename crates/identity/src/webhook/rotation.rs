@@ -24,9 +24,9 @@ pub const KEPT_AFTER_USE: Duration = Duration::from_secs(24 * 60 * 60);
 pub enum RotationFault {
     #[error("an old secret signs for at most seven days")]
     GraceTooLong,
-    #[error("{MOST_OLD_SECRETS} old secrets still sign; wait until some are over")]
+    #[error("{MOST_OLD_SECRETS} old secrets still sign; wait until one of them expires")]
     TooManyOldSecrets,
-    #[error("that secret is the one in use, or was until lately")]
+    #[error("the new secret is the current secret, or an old one that still signs")]
     Same,
     #[error("the secrets cannot be read")]
     Unreadable,

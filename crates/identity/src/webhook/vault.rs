@@ -21,17 +21,17 @@ const NAME_DOMAIN: &[u8] = b"chancery vault key\0";
 pub enum VaultFault {
     #[error("a vault key has 32 bytes")]
     Key,
-    #[error("the system gave no random bytes")]
+    #[error("the operating system returned no random bytes")]
     NoRandomness,
-    #[error("nothing could be sealed")]
+    #[error("a secret could not be encrypted")]
     NotSealed,
-    #[error("the vault has no key of that name")]
+    #[error("the vault has no key with this name")]
     UnknownKey,
-    #[error("what was sealed was altered, or belongs somewhere else")]
+    #[error("a secret cannot be decrypted: it was changed, or copied from another registration")]
     NotOpened,
     #[error("the vault file cannot be read")]
     Unreadable,
-    #[error("the vault key in use cannot be taken away")]
+    #[error("the vault key in use cannot be removed")]
     InUse,
 }
 

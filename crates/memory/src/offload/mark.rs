@@ -9,6 +9,7 @@ use crate::Digest;
 const VENDOR: &str = "ruvector";
 const MARK: &str = "offload";
 const SEAL: &str = "seal";
+// not prose: an input of the key derivation, stored marks depend on it
 const PURPOSE: &str = "a part that was put away";
 
 pub(super) struct Mark {

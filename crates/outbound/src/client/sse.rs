@@ -197,12 +197,14 @@ impl SseReader {
 
     fn skip(&mut self, fault: Unreadable) {
         let (url, number) = (&*self.answers.url, self.number);
+        let agent = self.answers.terms.notes.as_ref().map(|notes| notes.replica());
         tracing::warn!(
+            agent,
             url,
             event = number,
             path = fault.path,
             reason = fault.reason,
-            "skipped an event of an agent that cannot be read"
+            "skipped an event of an agent that the node could not decode"
         );
         self.answers.terms.count_one(Leniency::SkippedEvent);
         self.skipped.count += 1;

@@ -20,11 +20,11 @@ pub enum DiscoveryError {
 
 impl DiscoveryError {
     pub(super) fn bad_url(peer: &PeerLocation) -> Self {
-        Self::Discovery { peer: peer.name.to_string(), reason: "its URL is none".to_owned() }
+        Self::Discovery { peer: peer.name.to_string(), reason: "its URL is invalid".to_owned() }
     }
 
     pub(super) fn gone(peer: &PeerLocation) -> Self {
-        let reason = "nobody is asked any more";
+        let reason = "the node no longer uses this agent";
         Self::Transport { peer: peer.name.to_string(), reason, cause: reason.to_owned() }
     }
 

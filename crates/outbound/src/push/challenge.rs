@@ -74,7 +74,11 @@ impl Challenger {
             }
             Err(FailedChallenge { reason, public }) => {
                 let origin = Url::parse(url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
-                tracing::warn!(origin, reason, "a webhook did not answer its challenge (push.challenge)");
+                tracing::warn!(
+                    origin,
+                    reason,
+                    "a webhook did not answer its challenge (push.challenge); check the receiver at this origin"
+                );
                 let required = self.mode == Challenge::Required;
                 if required { Err(format!("did not answer the challenge: {public}")) } else { Ok(()) }
             }

@@ -41,7 +41,7 @@ impl AddressChange {
             Self::NotAllowed => "[outbound] does not allow the card's host or port",
             Self::Relative => "the card's URL is relative",
             Self::Unusable => "the card's URL cannot be called",
-            Self::Setting => "the agent's settings say so",
+            Self::Setting => "the agent's settings override it",
         }
     }
 }

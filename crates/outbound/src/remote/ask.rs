@@ -199,7 +199,7 @@ impl MessageDelivery<'_> {
             return waiting.named.clone();
         }
         let context = self.remote.mirror.names().1.unwrap_or_else(|| search::given_context(&self.remote.turn));
-        search::find_task(waiting.replica_client, waiting.conditions, &self.remote.turn, context).await
+        search::find_task(self.replica, waiting.replica_client, waiting.conditions, &self.remote.turn, context).await
     }
 
     async fn cancel(&self, waiting: &Waiting<'_>, id: TaskId) -> stop::CancelAnswer {

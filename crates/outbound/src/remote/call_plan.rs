@@ -186,7 +186,7 @@ impl Replica {
                     card = listed,
                     reason,
                     setting,
-                    "the agent is called at another address than its card says"
+                    "the node calls the agent at another address than the one on its card"
                 );
             }
             Some(_) => {}

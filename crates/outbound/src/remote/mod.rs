@@ -138,7 +138,7 @@ impl RemoteRunner {
         for replica in self.pool.replicas() {
             let Ok(replica_client) = replica.client(self.clock.now()).await else { continue };
             let conditions = replica.conditions(&remote.turn, &replica_client);
-            if let Some(id) = search::find_task(&replica_client, &conditions, &remote.turn, context.clone()).await {
+            if let Some(id) = search::find_task(replica, &replica_client, &conditions, &remote.turn, context.clone()).await {
                 remote.mirror.identify(&id, &context).ok()?;
                 return self.pool.bound(replica.name()).ok().flatten();
             }

@@ -65,6 +65,11 @@ impl AgentNotes {
         Self { replica, url, facts: Mutex::new(facts), keeper }
     }
 
+    /// The name of the replica.
+    pub(crate) fn replica(&self) -> &str {
+        &self.replica
+    }
+
     pub fn facts(&self) -> AgentFacts {
         self.lock().clone()
     }

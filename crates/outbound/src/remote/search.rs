@@ -7,7 +7,7 @@ use chancery_identity::SealKey;
 use chancery_protocol::{ContextId, ListTasks, Reply, Request, Task, TaskId, Version};
 use uuid::Builder;
 
-use super::replica::ReplicaClient;
+use super::replica::{Replica, ReplicaClient};
 use crate::client::CallConditions;
 
 /// How long a list of tasks may take: the task it is looked for is being stopped, or was left behind by a restart.
@@ -29,6 +29,7 @@ pub(super) fn given_context(turn: &Turn) -> ContextId {
 
 /// The agent's task for the message of this turn, if the agent lists tasks and shows which one it is.
 pub(super) async fn find_task(
+    replica: &Replica,
     replica_client: &ReplicaClient,
     conditions: &CallConditions,
     turn: &Turn,
@@ -45,7 +46,7 @@ pub(super) async fn find_task(
         Ok(_) => return None,
         Err(error) => {
             let url = &replica_client.client.interface().url;
-            tracing::warn!(url, %error, "the agent did not list the tasks of a context");
+            tracing::warn!(peer = replica.name(), url, task = %turn.task.id, %error, "the agent did not list the tasks of a context, so the node cannot find its task there");
             return None;
         }
     };

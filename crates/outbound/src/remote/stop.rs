@@ -60,7 +60,7 @@ pub(super) fn when_named(
     conditions: CallConditions,
     answer: Pin<Box<dyn Future<Output = Result<Reply, ClientError>> + Send>>,
 ) {
-    let dropped = replica.dropped();
+    let (dropped, peer) = (replica.dropped(), replica.name().to_owned());
     let cancelling = async move {
         let Ok(Reply::Sent(Sent::Task(shown)) | Reply::Task(shown)) = answer.await else { return };
         let Task { id, status, .. } = &*shown.task;
@@ -69,7 +69,7 @@ pub(super) fn when_named(
         }
         let cancel = Request::CancelTask(CancelTask { tenant: None, id: id.clone(), metadata: None });
         if let Err(error) = client.call(&cancel, &conditions).await {
-            tracing::warn!(task = %id, url = client.interface().url, %error, "cannot cancel a task at its agent after its turn ended");
+            tracing::warn!(peer, task = %id, url = client.interface().url, %error, "cannot cancel a task at its agent after its turn ended");
         }
     };
     spawn_watched("cancel of an unnamed task", async move {

@@ -182,8 +182,8 @@ impl TypedUrl {
             (true, 0) => Err(CallError::NotPossible { reason: self.nothing_callable(card, wanted) }),
             (true, _) => Err(CallError::NotPossible {
                 reason: format!(
-                    "the card of {} sends calls elsewhere, or over a binding that carries no signature ({}), and what shows who \
-                     you are is meant for the host you named; name the address to call yourself",
+                    "the card of {} lists only other hosts, or bindings without signatures ({}); your credentials are for the host of \
+                     the URL that you gave. Give the address of the interface instead",
                     self.url(),
                     listed(card)
                 ),

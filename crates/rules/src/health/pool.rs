@@ -36,7 +36,7 @@ struct Member {
 }
 
 /// A call, or a check, that is under way. It must be handed back.
-#[must_use = "what was begun must be finished, or the peer keeps an open task for ever"]
+#[must_use = "a call that was begun must be finished, or the pool counts it as open without end"]
 #[derive(Debug)]
 pub struct OpenCall {
     peer: PeerId,

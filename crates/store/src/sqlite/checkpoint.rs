@@ -75,12 +75,14 @@ pub(super) fn run(connection: &Connection, bell: &CheckpointSignal, wal_limit_by
                     bell.lock().written = true;
                 }
             }
-            Err(fault) => tracing::warn!(%fault, "carrying the write-ahead log over to the database failed"),
+            Err(fault) => {
+                tracing::warn!(%fault, "cannot copy the write-ahead log into the database; the store tries again after the next write")
+            }
         }
     }
     // The writer has ended: leave everything in the one file.
     if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
-        tracing::warn!(%error, "the write-ahead log stays beside the database; the next start carries it over");
+        tracing::warn!(%error, "cannot empty the write-ahead log at the stop; keep the -wal file, and the next start reads it");
     }
 }
 

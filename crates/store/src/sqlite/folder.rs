@@ -19,7 +19,7 @@ impl Drop for FolderLock {
         // Closing alone would not do: a program that is being started at this moment holds a copy of every open file
         // until it runs, and with it the lock.
         if let Err(error) = self.lock.unlock() {
-            tracing::warn!(%error, "the lock of the database goes with the process only");
+            tracing::warn!(%error, "cannot release the lock of the database; another node can open it once this process has ended");
         }
     }
 }

@@ -108,7 +108,7 @@ impl SqliteStore {
         threads.push(spawn("store-write", move || {
             if let Err(fault) = writer::run(&writing, queue, options, &rope, chain, &notes) {
                 notes.note("preparing to write", &fault);
-                tracing::error!(%fault, "the store cannot write");
+                tracing::error!(%fault, "the store cannot write and rejects changes; check the disk and restart the node");
             }
         })?);
         let open = Mutex::new(Some(Open::new(threads, claim)));

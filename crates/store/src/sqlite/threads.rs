@@ -24,7 +24,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
-                tracing::error!("a thread of the store ended in a panic");
+                tracing::error!("a thread of the store panicked; the log has its message. Restart the node");
             }
         }
     }

@@ -66,7 +66,7 @@ impl Given {
             Some(Ok(text)) => Ok(Some(text).filter(|text| !text.is_empty())),
             Some(Err(_)) => Err(Error::invalid_field(name, "is not UTF-8")),
         };
-        let unknown = || Error::invalid_field("convention", "is none that is known here: 1 text, 2 JSON, 3 opaque, 4 A2A");
+        let unknown = || Error::invalid_field("convention", "is unknown; known are 1 text, 2 JSON, 3 opaque, 4 A2A");
         let convention = extensions.get(extension::CONVENTION);
         Ok(Self {
             convention: convention.map(|number| Convention::from_number(&number).ok_or_else(unknown)).transpose()?,

@@ -15,9 +15,10 @@ const fn refuse(phrase: &'static str, instead: &'static str) -> RefusedPhrase {
 const NAME_IT: &str = "name the subject: the caller, the client, the agent, the operator, the reader";
 const DELIVER: &str = "say what arrives: receives, is notified, gets the answer, reads in the config";
 const ACTOR: &str = "name the actor: no other caller, another caller, every caller, any client";
+const GIVE: &str = "name the flag, key or file and what it does: sets, has, contains, names, reports, give --flag";
 const AUTHENTICATE: &str = "authenticate, accept, admit, reject";
 
-/// Every refused phrase, for `check` to find. A longer phrase stands before a shorter one that it contains.
+/// The phrases that documents, printed texts and comments may not use. A longer phrase stands before a shorter one that it contains.
 pub(super) const REFUSED: &[RefusedPhrase] = &[
     refuse("whoever", NAME_IT),
     refuse("whomever", NAME_IT),
@@ -79,4 +80,46 @@ pub(super) const REFUSED: &[RefusedPhrase] = &[
     refuse("hangs up", "disconnects"),
     refuse("has the rest", "name what is there"),
     refuse("have the rest", "name what is there"),
+];
+
+/// The phrases that documents and printed texts may not use, and comments may.
+pub(super) const REFUSED_IN_PRINT: &[RefusedPhrase] = &[
+    refuse("unless you say", GIVE),
+    refuse("you say", GIVE),
+    refuse("or say", GIVE),
+    refuse("to say", GIVE),
+    refuse("say so", GIVE),
+    refuse("says so", GIVE),
+    refuse("say another", GIVE),
+    refuse("says another", GIVE),
+    refuse("says otherwise", GIVE),
+    refuse("says nothing", GIVE),
+    refuse("say nothing", GIVE),
+    refuse("say which", GIVE),
+    refuse("says which", GIVE),
+    refuse("says what", GIVE),
+    refuse("says who", GIVE),
+    refuse("say who", GIVE),
+    refuse("says where", GIVE),
+    refuse("file says", GIVE),
+    refuse("config says", GIVE),
+    refuse("flag says", GIVE),
+    refuse("card says", GIVE),
+    refuse("operator says", GIVE),
+    refuse("it says", GIVE),
+    refuse("does not say", GIVE),
+    refuse("what is there", "name the things: the stored tasks, the files in the folder"),
+    refuse("comes to", "is, results in, reaches"),
+    refuse("came to", "was, resulted in, reached"),
+    refuse("come to", "be, result in, reach"),
+    refuse("stand in front of", "be a gateway for, forward to"),
+    refuse("given up", "name the actor and what it stops: the node stops retrying, becomes a dead letter"),
+    refuse("taken up", "name the actor: the node resumes, accepts, reads"),
+    refuse("lets in", AUTHENTICATE),
+    refuse("let it in", AUTHENTICATE),
+    refuse("let them in", AUTHENTICATE),
+    refuse("let through", AUTHENTICATE),
+    refuse("to its end", "until it has completed, until the stream has ended"),
+    refuse("no one", ACTOR),
+    refuse("yet to come", "later, new, future"),
 ];

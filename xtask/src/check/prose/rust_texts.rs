@@ -1,18 +1,23 @@
-//! Finds the texts in Rust files that users read: help texts of commands, messages of errors and lines of the log.
+//! Finds the texts in Rust files that users read: the comments that become help texts, and every string literal.
 
+use super::super::rust_text::{StringLiteral, code_only, strings};
+use super::super::unwraps::test_blocks;
 use super::sentences::{ProseUnit, plain};
+
+/// In a comment on the line of a literal or on the line above, followed by a reason: the literal is not prose.
+const EXEMPT: &str = "// not prose: ";
+
+/// What SQL begins with.
+const SQL: &[&str] =
+    &["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "CREATE ", "ALTER ", "DROP ", "PRAGMA ", "BEGIN ", "WITH ", "WHERE ", "AND "];
 
 /// What a file with commands has in one of its `derive` attributes.
 const COMMAND_DERIVES: &[&str] = &["Parser", "Args", "Subcommand", "ValueEnum"];
 
-/// The macros of `tracing` that write a line of the log.
-const LOG_MACROS: &[&str] = &["tracing::trace!(", "tracing::debug!(", "tracing::info!(", "tracing::warn!(", "tracing::error!("];
-
-/// The help texts, error messages and log messages of one Rust file. In a file with commands every `///` comment counts as help: which of
-/// them clap prints cannot be seen in the text alone.
+/// The help texts and the string literals of one Rust file, without those of its tests. In a file with commands every `///`
+/// comment counts as help: which of them clap prints cannot be seen in the text alone.
 pub(super) fn of_rust(text: &str) -> Vec<ProseUnit> {
-    let mut units = error_messages(text);
-    units.extend(log_messages(text));
+    let mut units = literals(text);
     if has_commands(text) {
         units.extend(doc_comments(text, "///"));
     }
@@ -61,64 +66,79 @@ fn doc_comments(text: &str, mark: &str) -> Vec<ProseUnit> {
     units
 }
 
-/// The string in each `#[error("…")]`, and the one behind each `ErrorKind::NAME,`, in a `format!` or not.
-fn error_messages(text: &str) -> Vec<ProseUnit> {
-    let of_types = text.match_indices("#[error(").map(|(at, opening)| (at, &text[at + opening.len()..]));
-    let of_kinds = text.match_indices("ErrorKind::").filter_map(|(at, opening)| {
-        let name = &text[at + opening.len()..];
-        let behind = name.trim_start_matches(|c: char| c.is_alphanumeric()).strip_prefix(',')?.trim_start();
-        Some((at, behind.strip_prefix("format!(").unwrap_or(behind)))
-    });
+/// The lines of each string literal with a space in it, except SQL, JSON, and what a comment exempts with [`EXEMPT`].
+fn literals(text: &str) -> Vec<ProseUnit> {
+    let tests = test_blocks(&code_only(text));
+    let lines: Vec<&str> = text.lines().collect();
     let mut units = Vec::new();
-    for (at, rest) in of_types.chain(of_kinds) {
-        let Some(literal) = rest.trim_start().strip_prefix('"') else { continue };
-        units.push(message_unit(text, at, literal));
+    for literal in strings(text) {
+        let line = text[..literal.at].matches('\n').count() + 1;
+        let exempts = |line: &&str| line.split_once(EXEMPT).is_some_and(|(_, reason)| !reason.trim().is_empty());
+        let is_exempt = lines[line.saturating_sub(2)..line].iter().any(exempts);
+        let is_test = tests.iter().any(|block| block.contains(&literal.at));
+        if is_prose(literal.body) && !is_exempt && !is_test {
+            units.extend(paragraphs(&literal, line));
+        }
     }
     units
 }
 
-/// The message of each log macro: the string that is an argument of its own, not the value of a field.
-fn log_messages(text: &str) -> Vec<ProseUnit> {
-    let calls = LOG_MACROS.iter().flat_map(|name| text.match_indices(name));
-    calls.filter_map(|(at, opening)| Some(message_unit(text, at, own_argument(&text[at + opening.len()..])?))).collect()
+fn is_prose(body: &str) -> bool {
+    let body = body.trim_start_matches(['\\', '\n', ' ']);
+    body.trim_end().contains(' ')
+        && !SQL.iter().any(|word| body.starts_with(word))
+        && !body.starts_with("{\\\"")
+        && !body.starts_with("{\"")
 }
 
-/// The text behind the quote of the first string that is an argument of its own in a macro call.
-fn own_argument(arguments: &str) -> Option<&str> {
-    let (mut depth, mut before, mut rest) = (0_usize, ',', arguments);
-    while let Some(c) = rest.chars().next() {
-        rest = &rest[c.len_utf8()..];
-        match c {
-            '"' if depth == 0 && before == ',' => return Some(rest),
-            '"' => rest = rest[up_to_quote(rest).len()..].strip_prefix('"').unwrap_or_default(),
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth = depth.checked_sub(1)?,
-            _ => {}
+/// The printed lines of a literal as prose. Lines without indentation that follow each other are one unit; an indented line is
+/// one for itself, and two spaces in it separate a command from its remark.
+fn paragraphs(literal: &StringLiteral<'_>, first_line: usize) -> Vec<ProseUnit> {
+    let mut units: Vec<ProseUnit> = Vec::new();
+    let mut open = false;
+    for (line, printed) in printed_lines(literal, first_line) {
+        let is_indented = printed.starts_with(' ') && first_line != line;
+        match units.last_mut() {
+            Some(unit) if open && !is_indented && !printed.is_empty() => {
+                unit.text.push(' ');
+                unit.text.push_str(printed.trim());
+            }
+            _ => {
+                let columns = printed.split("  ").map(str::trim).filter(|column| !column.is_empty());
+                units.extend(columns.map(|column| ProseUnit { line, text: column.to_owned(), terse: true }));
+            }
         }
-        if !c.is_whitespace() {
-            before = c;
+        open = !is_indented && !printed.is_empty();
+    }
+    units
+}
+
+/// The lines that a literal prints, each with the line of the file it stands on.
+fn printed_lines(literal: &StringLiteral<'_>, first_line: usize) -> Vec<(usize, String)> {
+    let mut lines = vec![(first_line, String::new())];
+    let mut at = first_line;
+    let mut chars = literal.body.chars().peekable();
+    while let Some(c) = chars.next() {
+        let escaped = if c == '\\' && !literal.raw { chars.next() } else { None };
+        match (c, escaped) {
+            (_, Some('\n')) => {
+                at += 1;
+                while let Some(space) = chars.next_if(|c| c.is_whitespace()) {
+                    at += usize::from(space == '\n');
+                }
+                if let Some((line, _)) = lines.last_mut().filter(|(_, printed)| printed.is_empty()) {
+                    *line = at;
+                }
+            }
+            (_, Some('n')) => lines.push((at, String::new())),
+            ('\n', _) => {
+                at += 1;
+                lines.push((at, String::new()));
+            }
+            (c, escaped) => lines.last_mut().expect("there is a line").1.push(escaped.unwrap_or(c)),
         }
     }
-    None
-}
-
-/// A string literal as one line of prose, at the line of `at`.
-fn message_unit(text: &str, at: usize, literal: &str) -> ProseUnit {
-    let line = text[..at].matches('\n').count() + 1;
-    let message = up_to_quote(literal).split_whitespace().filter(|word| *word != "\\").collect::<Vec<_>>().join(" ");
-    ProseUnit { line, text: message, terse: true }
-}
-
-/// The literal's text up to its closing quote.
-fn up_to_quote(literal: &str) -> &str {
-    let mut escaped = false;
-    for (at, c) in literal.char_indices() {
-        if c == '"' && !escaped {
-            return &literal[..at];
-        }
-        escaped = c == '\\' && !escaped;
-    }
-    literal
+    lines
 }
 
 #[cfg(test)]
@@ -130,25 +150,30 @@ mod tests {
     }
 
     #[test]
-    fn error_messages_are_read_over_several_lines_and_up_to_their_quote() {
+    fn literals_are_read_over_several_lines_with_their_escapes() {
         let text =
-            "#[error(\"a \\\"b\\\" `x` {c}\")]\nA,\n#[error(\n    \"long \\\n     one\",\n)]\nB,\n#[error(transparent)]\nC,\n";
-        assert_eq!(texts(text), [(1, "a \\\"b\\\"  {c}".to_owned()), (3, "long one".to_owned())]);
+            "#[error(\"a \\\"b\\\" `x` {c}\")]\nA,\n#[error(\n    \"long \\\n     one\",\n)]\nB,\nlet a = r#\"raw \"one\"\"#;\n";
+        assert_eq!(texts(text), [(1, "a \"b\"  {c}".to_owned()), (4, "long one".to_owned()), (8, "raw \"one\"".to_owned())]);
     }
 
     #[test]
-    fn messages_of_error_kinds_are_read_with_and_without_a_format() {
-        let text = "Error::new(ErrorKind::A, \"one\")\nError::new(\n    ErrorKind::B,\n    format!(\"two {x}\"),\n)\nErrorKind::C => 1,\n";
-        assert_eq!(texts(text), [(1, "one".to_owned()), (3, "two {x}".to_owned())]);
+    fn words_sql_json_tests_and_exempt_literals_are_not_prose() {
+        let other = "a(\"word\", \"SELECT a FROM b\", \"\\\n   SELECT a\", \"{\\\"a\\\": 1}\", r#\"{\"a\": 1}\"#);\n";
+        let tests = "#[cfg(test)]\nmod tests {\n    const A: &str = \"a b\";\n}\n";
+        let exempt = "// not prose: a name of the schema\nlet a = \"a b\";\nlet b = \"b c\"; // not prose: so\n";
+        for text in [other, tests, exempt] {
+            assert_eq!(texts(text), [], "{text}");
+        }
+        assert_eq!(texts("// not prose: \nlet a = \"a b\";\n").len(), 1, "an exemption has a reason");
     }
 
     #[test]
-    fn log_messages_are_read_and_the_values_of_their_fields_are_not() {
-        let text = "tracing::info!(\"one\");\ntracing::warn!(%a, way = \"left\", x = f(b, \"c\"), \"two {a}\", a);\n\
-                    tracing::error!(\n    name,\n    \"three \\\n     lines\",\n);\ntracing::debug!(way = \"no message\");\ninfo!(\"no\");\n";
-        let mut found = texts(text);
-        found.sort();
-        assert_eq!(found, [(1, "one".to_owned()), (2, "two {a}".to_owned()), (3, "three lines".to_owned())]);
+    fn an_epilogue_is_read_line_by_line_and_its_remarks_apart_from_the_commands() {
+        let text =
+            "const A: &str = \"\\\nExamples:\n  chancery a B   what it does\n  chancery c\n\nOne\nsentence.\\n\\nLast one\";\n";
+        let found = ["Examples:", "chancery a B", "what it does", "chancery c", "One sentence.", "Last one"];
+        let lines = [2, 3, 3, 4, 6, 7];
+        assert_eq!(texts(text), lines.into_iter().zip(found.map(str::to_owned)).collect::<Vec<_>>());
     }
 
     #[test]

@@ -17,16 +17,16 @@ pub(super) fn text(engine: &Engine, load: OutboxLoad) -> String {
     };
     let gauges = [
         ("inflight", u64::from(in_flight), "Deliveries under way"),
-        ("lanes_due", load.pending, "Active registrations with something to deliver"),
+        ("lanes_due", load.pending, "Active registrations with undelivered events"),
         ("lanes", load.lanes, "Registrations"),
-        ("backlog_events", load.backlog_events, "Entries that wait to be delivered"),
-        ("dead_letters", load.dead, "Deliveries that were given up and are kept"),
+        ("backlog_events", load.backlog_events, "Undelivered events"),
+        ("dead_letters", load.dead, "Stored dead letters"),
     ];
     for (name, value, help) in gauges {
         head(&mut text, name, "gauge", help);
         let _ = writeln!(text, "a2a_push_{name} {value}");
     }
-    head(&mut text, "breaker_state", "gauge", "Origins by how they are treated");
+    head(&mut text, "breaker_state", "gauge", "Origins by the state of their circuit breaker");
     for state in ["closed", "open", "half"] {
         let _ = writeln!(text, "a2a_push_breaker_state{{state=\"{state}\"}} {}", breakers(state));
     }
@@ -36,7 +36,7 @@ pub(super) fn text(engine: &Engine, load: OutboxLoad) -> String {
 /// How calls were placed in their trees. Each attribution has its line from the start, so that a rate can be taken of the first call.
 pub(super) fn placed(totals: &PlacedCalls) -> String {
     let mut text = String::from(
-        "# HELP chancery_lineage_total Calls that made a task, by what placed them in their tree\n\
+        "# HELP chancery_lineage_total Calls that created a task, by how the node found their parent\n\
          # TYPE chancery_lineage_total counter\n",
     );
     for (attribution, count) in totals {
@@ -46,13 +46,13 @@ pub(super) fn placed(totals: &PlacedCalls) -> String {
 }
 
 fn counted(text: &mut String, metrics: &Metrics) {
-    head(text, "deliveries_total", "counter", "Attempts by what came of them");
+    head(text, "deliveries_total", "counter", "Delivery attempts by outcome");
     for ([outcome, profile], count) in metrics.deliveries.read() {
         let _ = writeln!(text, "a2a_push_deliveries_total{{outcome=\"{outcome}\",profile=\"{profile}\"}} {count}");
     }
     for (name, label, counts, what) in [
-        ("dead_total", "reason", &metrics.dead, "Deliveries that were given up"),
-        ("blocked_total", "why", &metrics.blocked, "Deliveries that were refused before anything was sent"),
+        ("dead_total", "reason", &metrics.dead, "Deliveries that became dead letters"),
+        ("blocked_total", "why", &metrics.blocked, "Deliveries that the node refused before it sent them"),
     ] {
         head(text, name, "counter", what);
         for ([word], count) in counts.read() {

@@ -12,10 +12,10 @@ pub(super) struct CallFlags {
     /// The URL that calls go to, if not the one of its card
     #[arg(long, value_name = "URL")]
     address: Option<String>,
-    /// JSONRPC, HTTP+JSON, GRPC or SWP, if not as its card says
+    /// JSONRPC, HTTP+JSON, GRPC or SWP [default: the binding on its card]
     #[arg(long, value_name = "BINDING", value_parser = word::<BindingSetting>)]
     binding: Option<BindingSetting>,
-    /// 1.0, 0.3 or original, if not as its card says
+    /// 1.0, 0.3 or original [default: the version on its card]
     #[arg(long = "a2a-version", value_name = "VERSION", value_parser = word::<Version>)]
     version: Option<Version>,
     /// auto, never or always: whether calls are streams

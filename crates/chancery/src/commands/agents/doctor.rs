@@ -23,7 +23,7 @@ use super::call_flags::CallFlags;
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery agents doctor http://localhost:9001                    fetch its card and say what deviates
+  chancery agents doctor http://localhost:9001                    fetch its card and list its deviations
   chancery agents doctor http://localhost:9001 --call             also call it: unary, stream, get, cancel, a follow-up
   chancery agents doctor http://localhost:9001 --call --write     and append the settings to chancery.toml
 
@@ -44,7 +44,7 @@ pub(super) struct Doctor {
     /// Append the settings to the config file
     #[arg(long)]
     write: bool,
-    /// The config file that says what may be called, and that is written to
+    /// The config file: its [outbound] section applies to the calls, and --write appends to it
     #[arg(long, value_name = "FILE", default_value = "chancery.toml")]
     config: PathBuf,
     /// The name of the section; the one on the agent's card, if you do not say it
@@ -134,7 +134,7 @@ impl Doctor {
         findings.verdict(self.call)
     }
 
-    /// The config that says what may be called. One that is not there allows what the defaults do.
+    /// The config with the [outbound] section for the calls. Without the file the defaults apply.
     fn node_config(&self) -> Result<Config, Failure> {
         if !self.config.exists() {
             return Ok(Config::default());
@@ -184,11 +184,11 @@ impl Findings {
         ];
         match &self.used {
             Ok(used) => {
-                let way = if used.streams { "says that it streams" } else { "does not say that it streams" };
+                let way = if used.streams { "declares streaming" } else { "declares no streaming" };
                 let version = format!("A2A {} {}", used.interface.version, used.interface.binding.as_str());
                 lines.push(format!("address   {} ({version}, {way})", show::safe(&used.interface.url)));
                 if let Some(change) = used.change {
-                    lines.push(format!("          its card says {:?}: {}", show::safe(&used.listed), change.reason()));
+                    lines.push(format!("          its card has {:?}: {}", show::safe(&used.listed), change.reason()));
                 }
             }
             Err(error) => lines.push(format!("address   none: {}", show::safe(error))),
@@ -223,7 +223,7 @@ impl Findings {
     }
 }
 
-/// Whether a section needs to say anything beside the URL.
+/// Whether a section needs a key beside the URL.
 fn is_plain(settings: &CallSettings) -> bool {
     settings.is_default()
 }

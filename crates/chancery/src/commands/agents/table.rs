@@ -76,7 +76,7 @@ pub(super) fn one(agent: &Value) -> String {
         row("called in", spoken(calls));
         row("called at", text(&calls["address"]));
         if calls["replaced"].is_string() {
-            row("card says", format!("{} ({})", text(&calls["listed"]), text(&calls["replaced"])));
+            row("on its card", format!("{} ({})", text(&calls["listed"]), text(&calls["replaced"])));
         }
         if calls["fault"].is_string() {
             row("not called", text(&calls["fault"]));

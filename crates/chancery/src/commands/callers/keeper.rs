@@ -49,12 +49,14 @@ impl CallersAccess {
                 let key = book.add(record, SystemClock.now()).map_err(book_failure)?;
                 if relies {
                     remark(
-                        "no node runs here to ask: it will not start if it lacks an issuer that was named, or asks for no \
-                         certificates",
+                        "no node runs here, so the issuer was not checked: the node does not start if its config lacks that issuer, or \
+                         [tls] client_ca_file",
                     );
                 }
                 if named_agents {
-                    remark("no node runs here to ask: what was said of an agent holds once there is one of that name");
+                    remark(
+                        "no node runs here, so the agent names were not checked: a setting applies once the node has an agent of that name",
+                    );
                 }
                 Ok(given(&name, key.as_ref()))
             }

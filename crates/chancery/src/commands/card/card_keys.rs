@@ -71,7 +71,7 @@ pub(super) async fn published(text: &str, origin: &CardSource<'_>, rules: &Verif
     let none = |reason: &str| (Vec::new(), Some(reason.to_owned()));
     let read = |text: &[u8]| serde_json::from_slice::<Jwks>(text).map_err(|fault| format!("not a list of keys: {fault}"));
     match origin {
-        CardSource::Paper => none("a file says nothing of whose keys to believe; give --verify-key FILE or --agent-id ID"),
+        CardSource::Paper => none("a card from a file names no keys to trust; give --verify-key FILE or --agent-id ID"),
         CardSource::Nearby(node) => {
             match node.fetch_keys(FETCH_WITHIN).await.map_err(|fault| fault.to_string()).and_then(|keys| read(keys.as_bytes())) {
                 Ok(set) => (vec![set], None),

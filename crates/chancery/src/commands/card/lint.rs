@@ -79,7 +79,7 @@ pub(super) fn lint(card: &Value) -> Vec<Finding> {
     } else if card.get("protocolVersion").is_some() || card.get("url").is_some() {
         older(card, &mut findings);
     } else {
-        findings.fault("supportedInterfaces is missing: nobody can tell where the agent is".to_owned());
+        findings.fault("supportedInterfaces is missing: the card has no address of the agent".to_owned());
     }
     findings.0
 }

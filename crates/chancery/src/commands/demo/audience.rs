@@ -111,7 +111,7 @@ impl DemoOutput {
         if played.iter().all(|played| played.faults.is_empty()) {
             let good = self
                 .paint
-                .tone(Tone::Good, format!("{tasks} calls were let through, {refused} were refused, no cap was passed."));
+                .tone(Tone::Good, format!("{tasks} calls were admitted, {refused} were rejected, no cap was exceeded."));
             show::print(&format!("\n{good}\n\n{NEXT}"));
         }
     }

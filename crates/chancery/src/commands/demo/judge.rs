@@ -33,7 +33,7 @@ impl Judge {
         for task in &picture.tasks {
             let kinship = &task.kinship;
             if kinship.depth > recursion.max_call_depth {
-                self.fault(format!("a call of depth {} was let through to {}", kinship.depth, task.agent));
+                self.fault(format!("a call of depth {} was admitted to {}", kinship.depth, task.agent));
             }
             let revisits = kinship.path.contains(&task.agent) && !recursion.revisit_allowlist.contains(&task.agent);
             if recursion.deny_revisit && revisits {

@@ -80,7 +80,7 @@ impl DemoClient {
     /// Asks an agent and waits for its answer.
     pub(super) async fn ask(&self, agent: &str, ask: DemoCall) -> Result<Reply, ClientError> {
         let Some(client) = self.agents.get(agent) else {
-            return Err(ClientError::not_understood(format!("nobody here is called {agent}")));
+            return Err(ClientError::not_understood(format!("the demo has no agent {agent}")));
         };
         let conditions = CallConditions {
             credentials: self.key.as_ref().map_or(AgentCredentials::None, |key| AgentCredentials::api_key(key.expose_secret())),

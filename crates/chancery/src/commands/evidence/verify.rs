@@ -12,17 +12,18 @@ use super::super::{Failure, Shared, show};
 const EXAMPLES: &str = "\
 Examples:
   chancery evidence verify task.tar.gz
-  chancery evidence verify task.tar.gz --key KID     and it was that key that signed
+  chancery evidence verify task.tar.gz --key KID     also requires that this key signed it
   chancery evidence verify - < task.tar.gz
 
-Checks the container, the digests, the order, the links of the record, its checkpoints and their signatures. Whose key signed is not in
-the bundle: compare it with `chancery keys ls` of the node, or with its /.well-known/jwks.json. The first fault is named, and the exit code is 1.
+The command checks the container, the digests, the order, the links of the record, its checkpoints and their signatures. The bundle
+does not contain the owner of the signing key: compare the key with `chancery keys ls` of the node or its /.well-known/jwks.json. At
+the first fault the command prints it and exits with 1.
 
-What was asked for is what the bundle says, and nobody signed that. Compare it with what you asked for: whoever shortens a bundle can say that no
-more was. Tasks whose beginning or end is not in it are named.
+The query in the bundle is not signed. Compare it with your own query: an attacker who shortens a bundle can change the query to match.
+The command lists the tasks whose beginning or end is not in the bundle.
 
-Of a bundle of others, without entries of a record, only the format is checked (`format_only` with --json). With --key such a bundle is refused:
-nothing in it is signed.";
+A bundle of another program has no entries of a record. For it the command checks only the format (`format_only` with --json).
+With --key the command rejects such a bundle, because nothing in it is signed.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -12,10 +12,10 @@ use super::operate::query;
 /// Which letters are meant.
 #[derive(clap::Args)]
 struct DeadLetterFilter {
-    /// Given up at or after, as 2026-11-15T07:00:00Z
+    /// Dead at or after this time, as 2026-11-15T07:00:00Z
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Given up before
+    /// Dead before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     #[arg(long, value_name = "ORIGIN")]
@@ -57,37 +57,37 @@ pub(super) struct DeadLettersCommand {
 
 #[derive(clap::Subcommand)]
 enum DeadCommand {
-    /// List what was given up
+    /// List dead letters: deliveries that the node stopped retrying
     Ls {
         #[command(flatten)]
         which: DeadLetterFilter,
         #[arg(long, value_name = "NUMBER", default_value_t = 100)]
         limit: usize,
     },
-    /// Show one letter whole
+    /// Show one dead letter
     Show { letter: u64 },
-    /// Put letters to their receivers again, in order, under their ids
+    /// Send dead letters to their receivers again, in order, with the same ids
     Replay {
         #[command(flatten)]
         which: DeadLetterFilter,
-        /// Under new ids, for receivers that know the old ones and should take them again
+        /// Use new ids, for receivers that would drop the old ids as duplicates
         #[arg(long)]
         new_id: bool,
-        /// Say which, and do nothing
+        /// List the letters and send nothing
         #[arg(long)]
         dry_run: bool,
         /// At most so many a second
         #[arg(long, value_name = "NUMBER")]
         rate: Option<usize>,
-        /// Those after this letter, to go on with a replay that was broken off
+        /// Only letters after this one, to continue an interrupted replay
         #[arg(long, value_name = "LETTER", default_value_t = 0)]
         after: u64,
     },
-    /// Forget letters
+    /// Delete dead letters
     Purge {
         #[command(flatten)]
         which: DeadLetterFilter,
-        /// Say how many, and do nothing
+        /// Print the number of letters and delete nothing
         #[arg(long)]
         dry_run: bool,
     },
@@ -168,7 +168,7 @@ async fn replay(
 fn table(letters: &Value) -> String {
     let rows = show::items(letters);
     if rows.is_empty() {
-        remark("nothing that fits was given up");
+        remark("no dead letter matches");
         return String::new();
     }
     let head = ["LETTER", "REASON", "HTTP", "ATTEMPTS", "ENTRIES", "LAST", "REPLAYS", "ORIGIN", "TASK"].map(str::to_owned);

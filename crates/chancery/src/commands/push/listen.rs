@@ -19,15 +19,15 @@ use super::shown;
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery push listen                                        print whatever arrives on http://127.0.0.1:7421, unverified
-  chancery push listen --secret-env SECRET                    only what that shared secret signed
+  chancery push listen                                        print every request to http://127.0.0.1:7421, unverified
+  chancery push listen --secret-env SECRET                    accept only notifications signed with that shared secret
   chancery push listen --keys http://127.0.0.1:7420 --url http://127.0.0.1:7421/hook
-                                                              only what that node signed for this URL
-  chancery push listen --answer 503                           fail, to watch how it comes again
-  chancery push listen --json --count 3                       three notifications as JSON, one a line, and then stop
+                                                              accept only notifications that this node signed for this URL
+  chancery push listen --answer 503                           reject every delivery, to observe the retries
+  chancery push listen --json --count 3                       print three notifications as JSON, one per line, and stop
 
-Copies and what comes late are answered like the rest, and printed as refused. A GET with `validationToken` is answered with
-it, as senders ask who owns a URL.";
+The command answers repeated and late notifications like all others, and prints them as refused. It answers a GET with
+`validationToken` with the token, because some senders verify the owner of a URL this way.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -35,7 +35,7 @@ pub(super) struct PushListenCommand {
     /// Where to listen; any path will do
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7421")]
     listen: SocketAddr,
-    /// Answer with this status, and take nothing
+    /// Answer every request with this status and accept nothing
     #[arg(long, value_name = "STATUS", value_parser = status)]
     answer: Option<StatusCode>,
     /// Stop after so many notifications

@@ -1,4 +1,4 @@
-//! `chancery push`: notifications to webhooks, as those see them who receive and who operate them.
+//! `chancery push`: notifications to webhooks, for operators and for receivers.
 
 mod agreed;
 mod dead;
@@ -13,19 +13,19 @@ use super::{Failure, Shared};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery push ls                                  who is told what, and how far that has got
-  chancery push ls --state disabled                 those that were turned off, and why
-  chancery push show 17                             one of them, with its last attempts
-  chancery push test 17                             send it the task as it is, now and once
-  chancery push pause https://hooks.example.com     nothing is sent there until `push resume`
-  chancery push enable 17                           on again, beginning with the task as it is
+  chancery push ls                                  every registration, its state and its last delivered event
+  chancery push ls --state disabled                 registrations that the node disabled, and why
+  chancery push show 17                             one registration, with its last attempts
+  chancery push test 17                             send the webhook the current task once
+  chancery push pause https://hooks.example.com     send nothing to this origin until `push resume`
+  chancery push enable 17                           enable a disabled registration; it starts at the current task
   chancery push dead ls --since 2026-11-15T00:00:00Z
   chancery push dead replay --origin https://hooks.example.com --rate 20
   chancery push keys rotate
   chancery push secrets set https://hooks.example.com
   chancery push vault rotate
   chancery push receipts export > receipts.jsonl
-  chancery push listen                              a receiver to try things out with";
+  chancery push listen                              run a receiver that verifies and prints notifications";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -40,29 +40,29 @@ enum PushCommand {
     Ls(operate::Ls),
     /// Show one registration and its last attempts
     Show(operate::LaneCommand),
-    /// Send a webhook the task as it is, once
+    /// Send a webhook the current task, once
     Test(operate::LaneCommand),
-    /// Keep what comes for later
+    /// Queue events and send nothing until `resume`
     Pause(operate::LaneChangeCommand),
-    /// Go on where it was paused
+    /// Send the queued events, and continue
     Resume(operate::LaneChangeCommand),
-    /// Send nothing more
+    /// Stop deliveries and drop new events
     Disable(operate::LaneChangeCommand),
-    /// Turn on again what was disabled or gone, beginning with the task as it is
+    /// Enable a disabled or gone registration; it starts at the current task
     Enable(operate::LaneChangeCommand),
-    /// Deliveries that were given up
+    /// Dead letters: deliveries that the node stopped retrying
     Dead(dead::DeadLettersCommand),
     /// The keys that notifications are signed with
     Keys(signing_keys::PushKeysCommand),
     /// The secrets that notifications to an origin are signed with
     Secrets(secrets::Secrets),
-    /// The keys under which tokens, credentials and secrets are kept
+    /// The key that encrypts stored tokens, credentials and secrets
     Vault(secrets::VaultCommandArgs),
-    /// Signed receipts for what was taken
+    /// Signed receipts of accepted deliveries
     Receipts(dead::Receipts),
     /// Receive notifications, verify them and print them
     Listen(listen::PushListenCommand),
-    /// Say whether a notification that was kept is genuine, for whom it is and what it says
+    /// Verify a stored notification, and print its receiver and content
     Verify(verify::VerifyWebhookCommand),
 }
 

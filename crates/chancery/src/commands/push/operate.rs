@@ -74,7 +74,7 @@ impl Ls {
         }
         let lanes = show::items(&answer["lanes"]);
         if lanes.is_empty() {
-            remark("nobody has registered a webhook that fits");
+            remark("no registration matches");
             return Ok(());
         }
         let head = ["LANE", "STATE", "PENDING", "ATTEMPT", "NEXT", "PROFILE", "ORIGIN", "TASK", "CONFIG"].map(str::to_owned);

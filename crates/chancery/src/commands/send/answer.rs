@@ -189,10 +189,10 @@ impl StreamProgress {
                 conclude(&id, &status, self.bill)
             }
             (Some(id), _) => Err(Failure::Unreachable(format!(
-                "the stream ended before the task did; see what becomes of it with: chancery tasks watch {}",
+                "the stream ended before the task; follow the task with: chancery tasks watch {}",
                 show::safe(&id)
             ))),
-            (None, _) => Err(Failure::Unreachable("the stream ended before it began".to_owned())),
+            (None, _) => Err(Failure::Unreachable("the stream ended without an event".to_owned())),
         }
     }
 }

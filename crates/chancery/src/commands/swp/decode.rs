@@ -18,7 +18,8 @@ Examples:
   chancery swp decode --json 0000003501020100… 0000003a…   several frames of one connection, on one line
   xxd -p stream.bin | tr -d '\\n' | chancery swp decode -   a whole stream, however it is cut
 
-Prints an array with an object per frame. What is given is one connection, octet by octet. The exit code is 0 also when frames are refused: what they are is the answer.";
+The command reads the input as the octets of one connection and prints an array with an object per frame. The exit code is 0 also if a
+frame is invalid, because the output shows it.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

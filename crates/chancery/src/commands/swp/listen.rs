@@ -21,10 +21,11 @@ use crate::commands::{Failure, remark, show};
 const EXAMPLES: &str = "\
 Examples:
   chancery swp listen                                  at swp://127.0.0.1:7777
-  chancery swp listen --listen 127.0.0.1:0             at any free port; the first line says which
+  chancery swp listen --listen 127.0.0.1:0             at any free port, which the first line shows
 
-A line of JSON for every frame. Every task is told `working` and then gets its input back; one of a kind that begins with
-`unsupported` fails as the profile says. In plain and for the loopback only: agents for others are behind `chancery serve`.";
+The command prints a line of JSON for every frame. It reports `working` for every task and returns the task's input as its output. A task
+of a kind that begins with `unsupported` fails, as the profile requires. The connection is unencrypted and for the loopback only: use
+`chancery serve` for other clients.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

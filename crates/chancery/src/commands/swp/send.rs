@@ -43,7 +43,7 @@ pub(super) struct SwpSendCommand {
     /// Say that the input is octets of your own
     #[arg(long, conflicts_with = "undeclared")]
     opaque: bool,
-    /// Say nothing of the input: the skill declares what it is
+    /// Send no type of the input: the skill declares it
     #[arg(long)]
     undeclared: bool,
     /// The task's id; the same id is the same task [default: a new one]

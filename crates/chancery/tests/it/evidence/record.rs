@@ -114,7 +114,7 @@ async fn single_tasks_and_traces_come_with_proofs_and_the_record_goes_on_after_a
     assert!(stand["record"]["sealed_segments"].as_u64().unwrap() >= 2, "{stand}");
     assert_eq!(stand["record"]["end"], stand["record"]["signed"], "a stop and an export sign what there is");
     let nothing = evidence(&home, &["export", "--task", "no-such-task"]);
-    assert!(nothing.code == Some(1) && nothing.stderr.contains("nothing about that"), "{}", nothing.stderr);
+    assert!(nothing.code == Some(1) && nothing.stderr.contains("no entry that matches"), "{}", nothing.stderr);
     for wrong in [&["--trace", "xyz"], &["--since", "yesterday"]] {
         assert_eq!(evidence(&home, &[&["export"][..], wrong].concat()).code, Some(1));
     }

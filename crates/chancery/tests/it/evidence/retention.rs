@@ -49,5 +49,5 @@ async fn what_is_kept_verifies_and_a_bundle_says_what_is_gone() {
     let (_, _, all) = exported(&home, &[]);
     assert_eq!((all.first, all.scope.kept_from), (Some(first), first));
     let nothing = evidence(&home, &["export", "--task", &forgotten]);
-    assert!(nothing.code == Some(1) && nothing.stderr.contains("nothing about that"), "{}", nothing.stderr);
+    assert!(nothing.code == Some(1) && nothing.stderr.contains("no entry that matches"), "{}", nothing.stderr);
 }

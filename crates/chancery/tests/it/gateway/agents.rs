@@ -151,7 +151,7 @@ fn a_card_that_promises_something_else_is_held_and_the_old_address_called_until_
     let table = run(&home, ["agents", "list"]).stdout;
     assert!(table.contains("waiting for approval") && table.contains("+ interfaces JSONRPC 1.0"), "{table}");
 
-    is_refused(&run(&home, ["agents", "approve", "tester", "--digest", "ab"]), 1, &["another card"]);
+    is_refused(&run(&home, ["agents", "approve", "tester", "--digest", "ab"]), 1, &["another digest"]);
     let digest = replica["pending"]["structure"].as_str().unwrap();
     let shown = run(&home, ["agents", "list"]).stdout;
     assert!(shown.contains(&format!("chancery agents approve tester --digest {digest}")), "{shown}");

@@ -171,7 +171,7 @@ async fn agents_that_pass_on_nothing_run_on_and_are_warned_of() {
     scene.go().await;
     assert_eq!(scene.runs(), (13, 12), "until they stop by themselves");
     let log = scene.node.log();
-    let warnings = log.lines().filter(|line| line.contains("looks like a loop that cannot be placed")).count();
+    let warnings = log.lines().filter(|line| line.contains("possible loop: ")).count();
     assert_eq!(warnings, 1, "once a minute: {log}");
 }
 

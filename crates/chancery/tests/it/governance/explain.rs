@@ -58,7 +58,7 @@ fn a_message_that_a_task_goes_on_with_is_explained_with_the_task() {
     let explained = node.json(&["explain", &task]);
     assert_eq!(explained["later"].as_array().map(Vec::len), Some(1), "{explained}");
     assert_eq!(explained["spend"]["settled"]["usd"], "0.06", "two turns: {explained}");
-    assert!(node.text(&["explain", &task]).contains("let through"));
+    assert!(node.text(&["explain", &task]).contains("admitted"));
 }
 
 #[test]

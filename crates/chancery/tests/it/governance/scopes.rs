@@ -65,7 +65,7 @@ fn a_name_that_nobody_has_changes_nothing_and_offers_the_one_that_was_meant() {
     assert_eq!(send(&home, &key).code, Some(0));
 
     for (arguments, words) in [
-        (&["freeze", "caller", "whoever", "--unknown-ok"][..], &["caller:default/whoever frozen", "nobody of that name"][..]),
+        (&["freeze", "caller", "whoever", "--unknown-ok"][..], &["caller:default/whoever frozen", "does not know this name"][..]),
         (&["freeze", "tenant", "lab", "--unknown-ok"], &["tenant:lab frozen"]),
         (&["thaw", "caller", "whoever"], &["caller:default/whoever thawed"]),
         (&["thaw", "caller", "whoever", "--unknown-ok"], &["is not frozen"]),

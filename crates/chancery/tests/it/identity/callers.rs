@@ -96,7 +96,7 @@ fn a_node_that_was_started_open_says_that_it_stays_so_until_its_next_start() {
     let home = Home::new();
     let server = Setup::in_home(&home).start();
     let added = run(&home, ["callers", "add", "planner"]);
-    assert!(added.stderr.contains("lets everybody in until it is started again"), "{}", added.stderr);
+    assert!(added.stderr.contains("accepts every client"), "{}", added.stderr);
     works(&run(&home, ["send", "hello"]));
     server.terminate();
     let _server = Setup::in_home(&home).start();
@@ -221,7 +221,7 @@ fn an_agent_is_let_in_by_its_signature_alone() {
     // A key that nobody asked for does not come along to contradict the signature.
     works(&Ran::of(home.command().env("CHANCERY_KEY", "chk_of-somebody-else").args(["send", "--sign-with", seed, "hello"])));
     let other = file(&home, "other.seed", &"d4".repeat(32));
-    is_turned_away(&run(&home, ["send", "--sign-with", other.to_str().unwrap(), "hello"]), &["nobody that is known"]);
+    is_turned_away(&run(&home, ["send", "--sign-with", other.to_str().unwrap(), "hello"]), &["does not know this key"]);
     let bad = file(&home, "bad.seed", "secret-but-short");
     let ran = run(&home, ["send", "--sign-with", bad.to_str().unwrap(), "hello"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);

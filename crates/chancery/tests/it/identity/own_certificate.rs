@@ -101,7 +101,7 @@ fn commands_know_the_certificate_of_the_node_on_this_machine_whoever_issued_it()
     std::fs::write(home.data().join("node.json"), before).unwrap();
     let refused = run(&home, ["tasks", "list"]);
     assert_eq!(refused.code, Some(3), "{}", refused.stderr);
-    assert!(refused.stderr.contains("is not the node"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("another certificate than the node"), "{}", refused.stderr);
 }
 
 #[test]

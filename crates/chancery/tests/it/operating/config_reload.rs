@@ -205,7 +205,7 @@ async fn a_file_with_faults_changes_nothing_and_each_is_logged_and_shown() {
     assert_eq!(node.status("/agents/more", OTHER_KEY).await, StatusCode::OK);
     node.put(&two());
     let ran = run(&node.home, ["reload"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "generation 1 holds still: the file says nothing else\n"));
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "generation 1 is unchanged: the file has no changes\n"));
     assert_eq!(node.holds().await["rejected"], Value::Null, "what was wrong has been put right");
 }
 

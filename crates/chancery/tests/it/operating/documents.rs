@@ -1,21 +1,21 @@
-//! Every command and every config in the README and in `docs` is one that the binary accepts.
+//! Every command and every config in the README and in `docs` is one that the binary accepts. `readme_tour.rs` and `run_documents.rs` also run them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Words in commands that stand for a value, where the command line checks the value's form.
-const PLACEHOLDERS: [(&str, &str); 2] =
+pub(super) const PLACEHOLDERS: [(&str, &str); 2] =
     [("LANE", "7"), ("AGENT_ID", "6f1c0a5d3e9b8c7f6f1c0a5d3e9b8c7f6f1c0a5d3e9b8c7f6f1c0a5d3e9b8c7f")];
 
 /// A fenced block: its language, the line of its first line, and its text.
-struct Block {
-    language: String,
-    line: usize,
-    text: String,
+pub(super) struct Block {
+    pub(super) language: String,
+    pub(super) line: usize,
+    pub(super) text: String,
 }
 
-fn pages() -> Vec<PathBuf> {
+pub(super) fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages = vec![root.join("README.md")];
     let mut folders = vec![root.join("docs")];
@@ -33,7 +33,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-fn blocks(page: &Path) -> Vec<Block> {
+pub(super) fn blocks(page: &Path) -> Vec<Block> {
     let text = fs::read_to_string(page).expect("the page can be read");
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
@@ -54,7 +54,7 @@ fn blocks(page: &Path) -> Vec<Block> {
 }
 
 /// The arguments of a `chancery` command in a line of a shell block. A line with `[` or `|` shows a syntax and is no command.
-fn arguments(line: &str) -> Option<Vec<String>> {
+pub(super) fn arguments(line: &str) -> Option<Vec<String>> {
     let line = line.trim().trim_start_matches("$ ");
     let line = match line.split_once("=$(") {
         Some((_, inside)) => inside.split_once(')')?.0,
@@ -62,6 +62,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
     };
     let command = line.strip_prefix("chancery ")?;
     let command = command.split_once(" #").map_or(command, |(command, _)| command);
+    let command = command.split_once(" > ").map_or(command, |(command, _)| command);
     if command.contains(['[', '|']) && !command.contains('\'') {
         return None;
     }
@@ -136,6 +137,7 @@ fn every_config_in_the_documents_is_valid() {
 fn commands_are_found_with_their_quotes_and_without_their_remarks() {
     let found = |line: &str| arguments(line).map(|words| words.join("~"));
     assert_eq!(found("chancery send 'a b' --x=\"c d\"   # says it"), Some("send~a b~--x=c d".to_owned()));
+    assert_eq!(found("chancery callers add me > me.key   # once"), Some("callers~add~me".to_owned()));
     assert_eq!(found("$ chancery push show LANE"), Some("push~show~7".to_owned()));
     assert_eq!(found("export KEY=$(chancery callers add me)   # shown once"), Some("callers~add~me".to_owned()));
     assert_eq!(found("chancery push ls [ORIGIN|LANE]"), None);

@@ -13,4 +13,6 @@ pub(crate) mod facade;
 pub(crate) mod mount;
 pub(crate) mod operator_api;
 pub(crate) mod probes;
+pub(crate) mod readme_tour;
+pub(crate) mod run_documents;
 pub(crate) mod serve;

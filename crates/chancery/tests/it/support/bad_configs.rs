@@ -77,7 +77,7 @@ pub(crate) const BAD: &[Bad] = &[
         text: "[callers.a]\ntoken = { issuer = 'acmee', subject = 's' }\ncertificate = 'dns:a.example'\n[issuers.acme]\nissuer = 'https://i'\naudience = 'me'\n",
         faults: &[
             "2:9: callers.a.token: there is no [issuers.acmee]; did you mean `acme`?",
-            "3:15: callers.a.certificate: no certificates are asked for without tls.client_ca_file",
+            "3:15: callers.a.certificate: the node checks no client certificates without tls.client_ca_file",
         ],
     },
     Bad {

@@ -273,7 +273,7 @@ fn plain_frames_are_for_the_loopback_and_tls_is_for_both_sides() {
     };
     let refused = start("[swp]\nlisten = '0.0.0.0:0'\n", &[]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
-    assert!(refused.stderr.contains("without [tls] SWP is in plain"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("without [tls] SWP is not encrypted"), "{}", refused.stderr);
     let refused = start("[swp]\nlisten = '127.0.0.1:0'\n[tls]\ncert_file = 'x'\nkey_file = 'y'\n", &[]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("swp.listen: needs tls.client_ca_file"), "{}", refused.stderr);

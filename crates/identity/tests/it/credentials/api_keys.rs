@@ -133,7 +133,7 @@ fn all_faults_of_all_callers_are_told_at_once() {
     let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 7, "{told:#?}");
     for expected in
-        ["name: must", "tenant: must", "key sha256:", "dns:ci.example", "agent id abab", "two callers", "an agent id is"]
+        ["name: must", "tenant: must", "key sha256:", "dns:ci.example", "agent id abab", "two callers", "is an agent id"]
     {
         assert!(told.iter().any(|fault| fault.contains(expected)), "{expected} in {told:#?}");
     }

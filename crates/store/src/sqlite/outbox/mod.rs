@@ -161,7 +161,7 @@ impl Outbox for SqliteStore {
     }
 
     async fn reseal(&self, anew: Vec<Resealed>) -> Result<u64, StoreError> {
-        self.perform("sealing secrets anew", move |connection| register::reseal(connection, &anew)).await
+        self.perform("encrypting secrets again", move |connection| register::reseal(connection, &anew)).await
     }
 
     async fn outbox_load(&self) -> Result<OutboxLoad, StoreError> {

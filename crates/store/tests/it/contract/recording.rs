@@ -239,7 +239,7 @@ async fn rows_that_were_changed_in_the_database_are_found_and_named() {
         ("were signed and are gone", Box::new(|database| run(database, cut))),
         ("are missing", Box::new(|database| run(database, cut_segment))),
         ("is not signed by the key it carries", Box::new(|database| run(database, forge))),
-        ("says something else about itself", Box::new(|database| run(database, exchange))),
+        ("differs from the stored one", Box::new(|database| run(database, exchange))),
     ];
     for (fault, change) in changes {
         let folder = tempfile::tempdir().unwrap();

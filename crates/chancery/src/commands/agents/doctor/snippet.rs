@@ -73,7 +73,7 @@ impl Snippet {
         let read: toml::Table = before.parse().map_err(|fault| Failure::Usage(format!("{shown}: {fault}")))?;
         let has = |section: &toml::Value| section.get(&self.name).is_some();
         if read.get("agents").is_some_and(has) {
-            let message = format!("{shown} has [agents.{}] already; change it there, or say --name", self.name);
+            let message = format!("{shown} has [agents.{}] already; change it there, or use --name", self.name);
             return Err(Failure::Refused(message));
         }
         let gap = if before.is_empty() || before.ends_with("\n\n") { "" } else { "\n" };

@@ -52,7 +52,7 @@ impl Recorded {
             arguments.extend(["--since", since]);
         }
         let ran = run(home, &arguments);
-        if ran.stderr.contains("nothing about that") {
+        if ran.stderr.contains("no entry that matches") {
             return Ok(());
         }
         if ran.code != Some(0) {
