@@ -108,7 +108,7 @@ impl Contestant {
                 Server::start(command, log)
             }
             Self::Slim(program) => {
-                let config = write_config(&folder, &format!("run = \"{}\"", setting.agent), setting)?;
+                let config = write_config_with(&folder, &format!("run = \"{}\"", setting.agent), setting, false)?;
                 let text = fs::read_to_string(&config)? + SLIM;
                 fs::write(&config, text).with_context(|| config.display().to_string())?;
                 let mut command = ground.on_server_core(program);
@@ -117,11 +117,8 @@ impl Contestant {
             }
             Self::Mounted => {
                 let mut command = ground.on_server_core(ground.own_program());
-                command.args(["mounted", "--config"]).arg(write_config(
-                    &folder,
-                    &format!("run = \"{}\"", setting.agent),
-                    setting,
-                )?);
+                let config = write_config_with(&folder, &format!("run = \"{}\"", setting.agent), setting, false)?;
+                command.args(["mounted", "--config"]).arg(config);
                 Server::start(command, log)
             }
             Self::Gateway(program, address) => {
@@ -180,7 +177,6 @@ impl Contestant {
     }
 }
 
-/// Limits high enough to be out of the way, but at work: what they cost is part of what is measured.
 /// Every guard there is, none of which refuses anything here.
 const GUARDS: &str = r#"
 [budget.global]
@@ -240,7 +236,19 @@ listen = "127.0.0.1:0"
 max_frames_per_window = 4000000000
 "#;
 
+/// Limits high enough to be out of the way, but at work: what they cost is part of what is measured.
+/// The default rates do not apply to callers of an open node over loopback. A router inside a program knows no addresses.
+const CALL_RATES: &str = "calls_per_second_per_caller = 10000000
+calls_burst_per_caller = 10000000
+calls_per_second_per_address = 10000000
+calls_burst_per_address = 10000000
+";
+
 fn write_config(folder: &Path, agent: &str, setting: Setting) -> Result<PathBuf> {
+    write_config_with(folder, agent, setting, true)
+}
+
+fn write_config_with(folder: &Path, agent: &str, setting: Setting, has_default_rates: bool) -> Result<PathBuf> {
     let text = format!(
         r#"
 [agents.bench]
@@ -257,15 +265,12 @@ max_tasks = {retained}
 [limits]
 connections = 100000
 connections_per_address = 100000
-calls_per_second_per_caller = 10000000
-calls_burst_per_caller = 10000000
-calls_per_second_per_address = 10000000
-calls_burst_per_address = 10000000
 streams_per_caller = 100000
 streams_per_task = 100000
 streams_per_node = 100000
-"#,
-        retained = setting.retained
+{call_rates}"#,
+        retained = setting.retained,
+        call_rates = if has_default_rates { "" } else { CALL_RATES },
     );
     let file = folder.join("bench.toml");
     fs::write(&file, text)?;

@@ -29,6 +29,14 @@ pub(crate) fn resident(pid: u32) -> Result<u64> {
     Ok(kib * 1024)
 }
 
+/// Bytes that a process has written to its disk so far.
+pub(crate) fn written_to_disk(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/io");
+    let io = fs::read_to_string(&path).with_context(|| path.clone())?;
+    let line = io.lines().find_map(|line| line.strip_prefix("write_bytes:")).context("no write_bytes")?;
+    line.trim().parse().context("write_bytes")
+}
+
 /// How many files this process may hold open at most.
 pub(crate) fn open_files_limit() -> Result<u64> {
     let limits = fs::read_to_string("/proc/self/limits").context("/proc/self/limits")?;
@@ -46,6 +54,7 @@ mod tests {
         let me = std::process::id();
         cpu_time(me).expect("cpu time");
         assert!(resident(me).expect("resident") > 100_000);
+        written_to_disk(me).expect("bytes written");
         assert!(open_files_limit().expect("limit") > 0);
     }
 }

@@ -48,6 +48,8 @@ pub(crate) struct MeasuredRow {
     pub(crate) p99_target: Option<f64>,
     /// Processor time of the server for one request.
     pub(crate) processor_us: Option<Pair>,
+    /// How many times the yardstick's it may be.
+    pub(crate) processor_target: Option<f64>,
     pub(crate) note: Option<String>,
 }
 
@@ -84,7 +86,17 @@ impl MeasuredRow {
         {
             missed.push(format!("p99 {ratio:.2} times, wanted ≤ {most:.2}"));
         }
+        if let (Some(ratio), Some(most)) = (self.processor_ratio(), self.processor_target)
+            && ratio > most
+        {
+            missed.push(format!("processor time {ratio:.2} times, wanted ≤ {most:.2}"));
+        }
         missed
+    }
+
+    /// The processor time of a request beside the yardstick's.
+    fn processor_ratio(&self) -> Option<f64> {
+        self.processor_us.map(|Pair { yardstick, chancery }| chancery / yardstick).filter(|ratio| ratio.is_finite())
     }
 
     fn wanted(&self) -> String {
@@ -116,8 +128,9 @@ impl RowOutcome {
     }
 }
 
-const HEADINGS: [&str; 11] =
-    ["row", "yardstick", "chancery", "ratio", "(of rounds)", "wanted", "p50 µs", "p99 µs", "p99 ×", "cpu µs", "reached"];
+const COLUMNS: usize = 12;
+const HEADINGS: [&str; COLUMNS] =
+    ["row", "yardstick", "chancery", "ratio", "(of rounds)", "wanted", "p50 µs", "p99 µs", "p99 ×", "cpu µs", "cpu ×", "reached"];
 
 /// The whole table, with what was missed below it.
 pub(crate) fn table(outcomes: &[RowOutcome]) -> String {
@@ -139,7 +152,7 @@ pub(crate) fn table(outcomes: &[RowOutcome]) -> String {
             }
         }
     }
-    let widths: [usize; 11] = std::array::from_fn(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0));
+    let widths: [usize; COLUMNS] = std::array::from_fn(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0));
     let mut text = String::new();
     for row in rows {
         for (at, cell) in row.iter().enumerate() {
@@ -154,13 +167,13 @@ pub(crate) fn table(outcomes: &[RowOutcome]) -> String {
     text
 }
 
-fn cells(line: &MeasuredRow, reached: bool) -> [String; 11] {
+fn cells(line: &MeasuredRow, reached: bool) -> [String; COLUMNS] {
     let of_both = |pair: Option<Pair>| match pair {
         Some(pair) => format!("{} / {}", micros(pair.yardstick), micros(pair.chancery)),
         None => String::new(),
     };
     let plain = |value: f64| if value.is_nan() { String::new() } else { format!("{value:.2}") };
-    let has_target = line.target.is_some() || line.p99_target.is_some();
+    let has_target = line.target.is_some() || line.p99_target.is_some() || line.processor_target.is_some();
     [
         line.title.clone(),
         amount(line.unit, line.value.yardstick),
@@ -172,6 +185,7 @@ fn cells(line: &MeasuredRow, reached: bool) -> [String; 11] {
         of_both(line.p99_us),
         line.p99_ratio.map(plain).unwrap_or_default(),
         of_both(line.processor_us),
+        line.processor_ratio().map(plain).unwrap_or_default(),
         match (has_target, reached) {
             (false, _) => "–",
             (true, true) => "yes",
@@ -226,6 +240,7 @@ mod tests {
             p99_ratio: Some(p99_ratio),
             p99_target: Some(2.0),
             processor_us: None,
+            processor_target: None,
             note: None,
         }
     }
@@ -236,6 +251,18 @@ mod tests {
         assert_eq!(line(0.69, 2.0).missed().len(), 1);
         assert_eq!(line(0.70, 2.1).missed().len(), 1);
         assert_eq!(line(0.10, 9.0).missed().len(), 2);
+    }
+
+    #[test]
+    fn processor_time_counts_beside_the_rate() {
+        let durable = |chancery| MeasuredRow {
+            processor_us: Some(Pair { yardstick: 10.0, chancery }),
+            processor_target: Some(3.3),
+            ..line(0.7, 1.0)
+        };
+        assert!(durable(33.0).missed().is_empty());
+        assert_eq!(durable(34.0).missed(), ["processor time 3.40 times, wanted ≤ 3.30"]);
+        assert!(table(&[RowOutcome::of("send", Ok(durable(34.0)))]).contains("3.40"));
     }
 
     #[test]

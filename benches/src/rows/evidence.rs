@@ -48,7 +48,7 @@ pub(super) fn convert(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
 /// Durable sends by the second with a record, beside those without: what is missing to 1 is the share of the record. One caller
 /// waits for the disk with a record and without; with more callers than a core can serve it is the record's share of the processor.
 pub(super) fn recording(row: &Row, connections: usize, this: &Match<'_>) -> Result<MeasuredRow> {
-    let rate = Rate { kind: RequestKind::Send, store: StoreKind::Sqlite, connections, least: None };
+    let rate = Rate { kind: RequestKind::Send, store: StoreKind::Sqlite, connections, least: None, processor_at_most: None };
     let unrecorded = Contestant::Unrecorded(program(this)?);
     let rounds = rounds_of(this, rate, [&unrecorded, this.subject])?;
     let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);

@@ -99,7 +99,7 @@ pub(super) fn before_sdk(row: &Row, sdk: Sdk, this: &Match<'_>) -> Result<Measur
 
 /// Requests by the second with every guard on, beside those where none is set: what is missing to 1 is the share of the guards.
 pub(super) fn guards(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
-    let rate = Rate { kind: RequestKind::Send, store: StoreKind::Memory, connections: 64, least: None };
+    let rate = Rate { kind: RequestKind::Send, store: StoreKind::Memory, connections: 64, least: None, processor_at_most: None };
     let guarded = Contestant::Guarded(program(this)?);
     let rounds = rounds_of(this, rate, [this.subject, &guarded])?;
     let line = line(row, &rounds, Unit::PerSecond, |figures| figures.per_second);

@@ -26,6 +26,7 @@ pub(super) fn measure(row: &Row, store: StoreKind, this: &Match<'_>) -> Result<M
         p99_us: None,
         p99_ratio: None,
         p99_target: None,
+        processor_target: None,
         processor_us: None,
         note: Some(format!(
             "resident after {} requests: yardstick {:.1} MB, chancery {:.1} MB",

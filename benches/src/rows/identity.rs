@@ -48,6 +48,7 @@ pub(super) fn line(row: &Row, unit: Unit, value: Pair, ratio: f64, target: Optio
         p99_us: None,
         p99_ratio: None,
         p99_target: None,
+        processor_target: None,
         processor_us: None,
         note: Some(note),
     }

@@ -40,6 +40,7 @@ pub(super) fn measure(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
         p99_us: None,
         p99_ratio: None,
         p99_target: None,
+        processor_target: None,
         processor_us: None,
         note: Some(format!("idle processor: yardstick {:.1} %, chancery {:.1} %", yardstick.busy * 100.0, subject.busy * 100.0)),
     })

@@ -136,6 +136,7 @@ pub(super) fn measure(row: &Row, kind: LedgerLoad, this: &Match<'_>) -> Result<M
         p99_us: None,
         p99_ratio: None,
         p99_target: None,
+        processor_target: None,
         processor_us: None,
         note: Some(format!("reserve and settle, {} thread(s), median of {rounds} batches; beside {beside}", kind.threads)),
     })

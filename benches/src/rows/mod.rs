@@ -9,9 +9,11 @@ mod hop_token;
 mod identity;
 mod idle;
 mod ledger;
+mod long;
 mod open;
 mod push;
 mod rate;
+mod send_counts;
 mod slim;
 
 use anyhow::Result;
@@ -24,6 +26,7 @@ use crate::request::RequestKind;
 use crate::sdk::Sdk;
 
 use self::gateway::Pace;
+use self::long::ListKind;
 pub(crate) use self::rate::{Probe, probe};
 
 /// How long and how often to measure.
@@ -59,6 +62,10 @@ enum Measure {
     GatewayEvent(Pace),
     GatewayOpen,
     Idle,
+    /// Of so many connections.
+    SendCounts(usize),
+    GetLong,
+    List(ListKind),
     Growth(StoreKind),
     Mounted,
     SignCard,
@@ -93,6 +100,8 @@ struct Rate {
     connections: usize,
     /// Share of the yardstick's rate to reach; rows without one are shown for the reader.
     least: Option<f64>,
+    /// How many times the yardstick's processor time a request may take.
+    processor_at_most: Option<f64>,
 }
 
 /// What both sides and all rows share.
@@ -110,7 +119,16 @@ const fn rate(name: &'static str, title: &'static str, rate: Rate) -> Row {
 }
 
 const fn send(store: StoreKind, connections: usize, least: Option<f64>) -> Rate {
-    Rate { kind: RequestKind::Send, store, connections, least }
+    Rate { kind: RequestKind::Send, store, connections, least, processor_at_most: None }
+}
+
+/// Sends to a node with its defaults, on disk.
+const fn durable(connections: usize, least: f64, processor_at_most: Option<f64>) -> Rate {
+    Rate { processor_at_most, ..send(StoreKind::Sqlite, connections, Some(least)) }
+}
+
+const fn stream(least: Option<f64>) -> Rate {
+    Rate { kind: RequestKind::Stream, ..send(StoreKind::Memory, 64, least) }
 }
 
 const fn gateway(name: &'static str, title: &'static str, rate: Rate) -> Row {
@@ -142,30 +160,32 @@ pub(crate) const ROWS: &[Row] = &[
     rate("send-memory-1", "blocking send, memory, 1", send(StoreKind::Memory, 1, Some(0.70))),
     rate("send-memory-64", "blocking send, memory, 64", send(StoreKind::Memory, 64, Some(0.70))),
     rate("send-memory-256", "blocking send, memory, 256", send(StoreKind::Memory, 256, Some(0.70))),
-    rate("send-sqlite-1", "blocking send, SQLite, 1", send(StoreKind::Sqlite, 1, None)),
-    rate("send-sqlite-64", "blocking send, SQLite, 64", send(StoreKind::Sqlite, 64, None)),
-    rate("send-sqlite-256", "blocking send, SQLite, 256", send(StoreKind::Sqlite, 256, Some(0.30))),
-    rate(
-        "card-64",
-        "agent card, 64",
-        Rate { kind: RequestKind::Card, store: StoreKind::Memory, connections: 64, least: Some(0.95) },
-    ),
-    rate(
-        "stream-64",
-        "stream of 10 events, 64",
-        Rate { kind: RequestKind::Stream, store: StoreKind::Memory, connections: 64, least: Some(0.50) },
-    ),
+    rate("send-sqlite-1", "blocking send, SQLite, 1", durable(1, 0.13, None)),
+    rate("send-sqlite-64", "blocking send, SQLite, 64", durable(64, 0.25, Some(3.3))),
+    rate("send-sqlite-256", "blocking send, SQLite, 256", durable(256, 0.33, None)),
+    Row { name: "send-counts-1", title: "bytes written to disk by a send, 1", measure: Measure::SendCounts(1) },
+    Row { name: "send-counts-64", title: "the same, 64 at once", measure: Measure::SendCounts(64) },
+    Row { name: "get-long", title: "task of 5,000 entries read, beside one of 5", measure: Measure::GetLong },
+    Row { name: "list-1m", title: "caller's list among 1,000,000 tasks, beside 1,000", measure: Measure::List(ListKind::Caller) },
+    Row {
+        name: "list-1m-operator",
+        title: "operator's list among 1,000,000 tasks, beside 1,000",
+        measure: Measure::List(ListKind::Operator),
+    },
+    Row {
+        name: "list-1m-failed",
+        title: "operator's list of the few that failed, the same",
+        measure: Measure::List(ListKind::Failed),
+    },
+    rate("card-64", "agent card, 64", Rate { kind: RequestKind::Card, ..send(StoreKind::Memory, 64, Some(0.95)) }),
+    rate("stream-64", "stream of 10 events, 64", stream(Some(0.50))),
     Row { name: "idle", title: "memory of an idle subscription", measure: Measure::Idle },
     Row { name: "growth-memory", title: "memory kept per request, memory", measure: Measure::Growth(StoreKind::Memory) },
     Row { name: "growth-sqlite", title: "memory kept per request, SQLite", measure: Measure::Growth(StoreKind::Sqlite) },
     Row { name: "mounted", title: "median behind a mounted router, 1", measure: Measure::Mounted },
     gateway("gateway-send-1", "send through a gateway, beside a proxy, 1", send(StoreKind::Memory, 1, Some(0.60))),
     gateway("gateway-send-64", "send through a gateway, beside a proxy, 64", send(StoreKind::Memory, 64, Some(0.60))),
-    gateway(
-        "gateway-stream-64",
-        "stream of 10 through a gateway, beside a proxy",
-        Rate { kind: RequestKind::Stream, store: StoreKind::Memory, connections: 64, least: None },
-    ),
+    gateway("gateway-stream-64", "stream of 10 through a gateway, beside a proxy", stream(None)),
     gateway_sdk("gateway-python-64", "send through a gateway to a Python agent, beside a proxy", Sdk::Python),
     gateway_sdk("gateway-js-64", "send through a gateway to a JS agent, beside a proxy", Sdk::Js),
     gateway_sdk("gateway-rust-64", "send through a gateway to a Rust agent, beside a proxy", Sdk::Rust),
@@ -227,6 +247,9 @@ impl Row {
             Measure::GatewayEvent(pace) => gateway::event(self, pace, this),
             Measure::GatewayOpen => open::measure(self, this),
             Measure::Idle => idle::measure(self, this),
+            Measure::SendCounts(connections) => send_counts::measure(self, connections, this),
+            Measure::GetLong => long::get(self, this),
+            Measure::List(kind) => long::list(self, kind, this),
             Measure::Growth(store) => growth::measure(self, store, this),
             Measure::Mounted => rate::measure_mounted(self, this),
             Measure::SignCard => identity::sign(self, this),

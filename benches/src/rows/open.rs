@@ -52,6 +52,7 @@ pub(super) fn measure(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
         p99_us: None,
         p99_ratio: None,
         p99_target: None,
+        processor_target: None,
         processor_us: None,
         note: Some(format!(
             "resident: {:.1} MB before, {:.1} MB open, {:.1} MB {} s later, {:.1} MB after they closed",

@@ -3,18 +3,25 @@
 //! Rows that say `governed` also keep how each task was governed and what it cost, as the service does.
 //!
 //! `cargo run --release -p chancery-store --example store_bench -- [seconds] [only rows that start so] [folder]`
+//!
+//! A fixed number of sends on SQLite, with the record on and retention at work, for tools that count instructions:
+//!
+//! `cargo run --release -p chancery-store --example store_bench -- sends [callers] [sends]`
 #![allow(clippy::disallowed_methods, reason = "a benchmark starts its callers itself")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use chancery_core::budget::Amount;
 use chancery_core::budget::{ActualSource, EstimateSource};
 use chancery_core::lineage::{AgentPath, Attribution};
 use chancery_core::{
-    Append, Creation, Fact, Governed, LineageRecord, LogEntry, MicroUsd, Progress, Rule, Spend, Store, SweepPlan, TaskRecord,
-    Verdict,
+    Append, Creation, Fact, Governed, LineageRecord, LogEntry, MicroUsd, Progress, Rule, Spend, Store, StoreError, SweepPlan,
+    TaskRecord, Verdict,
 };
+use chancery_evidence::record::{EvidenceConfig, Recorder};
+use chancery_identity::{Algorithm, KeyRing, KeyUse};
 use chancery_protocol::{
     Artifact, ArtifactChunk, Caller, Message, Part, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp,
     TraceId, Version,
@@ -25,9 +32,16 @@ use uuid::Uuid;
 const KEPT: u64 = 50_000;
 const SWEEP_EVERY: u64 = 500;
 
+/// Of a run with a fixed number of sends, so that most of its tasks are deleted again.
+const KEPT_OF_FEW: u64 = 1_000;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|first| first == "sends").is_some() {
+        let mut number = |usual| arguments.next().map_or(Ok(usual), |text| text.parse());
+        return fixed_sends(number(1)?, number(5_000)?).await;
+    }
     let seconds: u64 = arguments.next().map_or(Ok(3), |text| text.parse())?;
     let wanted = arguments.next().unwrap_or_default();
     let folder = arguments.next().map_or_else(std::env::temp_dir, Into::into);
@@ -86,6 +100,49 @@ async fn measure(
         rank(0.99),
         cpu * 1e6 / times.len() as f64
     ));
+    Ok(())
+}
+
+/// As many sends as asked for, as a node with its defaults writes them.
+async fn fixed_sends(callers: u64, sends: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let recorder = Recorder::new(&EvidenceConfig::default());
+    let mut ring = KeyRing::default();
+    ring.ensure(KeyUse::Receipts, None, Algorithm::EdDsa, now())?;
+    recorder.take_keys(&ring, now());
+    let path = folder.path().join("chancery.db");
+    let store = Arc::new(SqliteStore::open_recording(path, SqliteOptions::default(), Some(Arc::new(recorder)))?);
+    let (left, cpu_before) = (Arc::new(AtomicU64::new(sends)), cpu_seconds());
+    let tasks = (0..callers).map(|_| tokio::spawn(send_some(Arc::clone(&store), Arc::clone(&left))));
+    for task in tasks.collect::<Vec<_>>() {
+        task.await??;
+    }
+    store.close(Duration::from_secs(60)).await?;
+    println(format_args!("{:.1} cpu us/send", (cpu_seconds() - cpu_before) * 1e6 / sends as f64));
+    Ok(())
+}
+
+async fn send_some(store: Arc<SqliteStore>, left: Arc<AtomicU64>) -> Result<(), StoreError> {
+    while let Ok(rest) = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) {
+        let [mut made_it, mut completed_it] = appends();
+        let governed = governed(&made_it.task);
+        // A node without prices counts tasks alone.
+        let one = Amount::of_task(MicroUsd(0), 0);
+        completed_it.spend = Some(Spend { settled: one, settled_at: Some(now()), ..Spend::default() });
+        made_it.governed = Some(Box::new(Governed { spend: Spend { reserved: one, ..Spend::default() }, ..governed }));
+        store.append(made_it).await?;
+        store.append(completed_it).await?;
+        if rest % SWEEP_EVERY == 0 {
+            let plan = SweepPlan {
+                keep_at_most: Some(KEPT_OF_FEW),
+                at_most: SWEEP_EVERY,
+                spent_since: Some(Timestamp::from_micros(0)),
+                keep_decisions: Some(100_000),
+                ..SweepPlan::default()
+            };
+            store.sweep(plan).await?;
+        }
+    }
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use chancery_core::PastSpend;
+use foldhash::fast::RandomState;
 
 /// What was spent within so many microseconds counts as spent at the latest of their moments: a little longer than it
 /// would have, by far less than the shortest window of a budget.
@@ -10,7 +11,7 @@ const TOGETHER: i64 = 1_000_000;
 
 pub(crate) fn add_up(spent: impl IntoIterator<Item = PastSpend>) -> Vec<PastSpend> {
     let mut sums: Vec<PastSpend> = Vec::new();
-    let mut places = HashMap::new();
+    let mut places: HashMap<_, usize, RandomState> = HashMap::default();
     for past in spent {
         let key = (past.owner.clone(), past.agent.clone(), past.skill.clone(), past.at.micros().div_euclid(TOGETHER));
         let place = *places.entry(key).or_insert(sums.len());

@@ -15,7 +15,7 @@ use super::ended_counts::CountChanges;
 use super::entries::{self, LogRow, place};
 use super::fault::SqliteFault;
 use super::keys::KeyTable;
-use super::ledger::{self, BoundRow, LINEAGE_COLUMNS, Ledgering, SPEND_COLUMNS};
+use super::ledger::{self, BoundRow, FREE_SPEND_COLUMNS, LINEAGE_COLUMNS, Ledgering, SPEND_COLUMNS};
 use super::nonces::NonceTable;
 use super::outbox::Laning;
 use super::schema::TaskStage;
@@ -54,13 +54,19 @@ impl PreparedAppend {
 #[derive(Debug)]
 pub(super) struct Statements<'c> {
     connection: &'c Connection,
+    pub(super) begin: Statement<'c>,
+    pub(super) commit: Statement<'c>,
     known_client_id: Statement<'c>,
     make: Statement<'c>,
     make_governed: Statement<'c>,
+    /// The same for a task that is free.
+    make_free: Statement<'c>,
     stand: Statement<'c>,
     advance: Statement<'c>,
     /// The same with what the task cost.
     advance_settled: Statement<'c>,
+    /// The same for a task that was always free.
+    advance_free: Statement<'c>,
     log: Statement<'c>,
     ledger: Ledgering<'c>,
     pub(super) keys: KeyTable<'c>,
@@ -68,12 +74,20 @@ pub(super) struct Statements<'c> {
     laning: Laning<'c>,
     /// The rows of open tasks that were made here, by their ids: a hint that saves a look-up. Each use checks the id again, so a
     /// hint from a transaction that failed does no harm.
-    open_rows: HashMap<TaskId, i64, RandomState>,
+    open_rows: HashMap<TaskId, OpenRow, RandomState>,
     /// The number of finished tasks. Counting them by a query for each sweep would take longer than the
     /// sweep.
     pub(super) finished: u64,
     /// Of the transaction that runs.
     pub(super) ended: CountChanges,
+}
+
+/// What is known of the row of an open task.
+#[derive(Clone, Copy, Debug)]
+struct OpenRow {
+    num: i64,
+    /// The task was always free: the other columns of its cost are empty.
+    is_free: bool,
 }
 
 /// The number of hints in `open_rows` at which all of them are dropped and collected again.
@@ -103,16 +117,22 @@ impl From<rusqlite::Error> for Stop {
 impl<'c> Statements<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self, SqliteFault> {
         let governed = [&TASK_COLUMNS[..], &LINEAGE_COLUMNS, &SPEND_COLUMNS].concat();
+        let free = [&TASK_COLUMNS[..], &LINEAGE_COLUMNS, &FREE_SPEND_COLUMNS].concat();
         let settled = [&PROGRESS_COLUMNS[..], &SPEND_COLUMNS].concat();
+        let settled_free = [&PROGRESS_COLUMNS[..], &FREE_SPEND_COLUMNS].concat();
         Ok(Self {
             connection,
+            begin: connection.prepare("BEGIN IMMEDIATE")?,
+            commit: connection.prepare("COMMIT")?,
             known_client_id: connection
                 .prepare("SELECT id FROM tasks WHERE tenant = ?1 AND owner = ?2 AND client_task_id = ?3")?,
             make: connection.prepare(&insert(&TASK_COLUMNS))?,
             make_governed: connection.prepare(&insert(&governed))?,
+            make_free: connection.prepare(&insert(&free))?,
             stand: connection.prepare("SELECT num, seq, stage = 3, lanes, state, message_only FROM tasks WHERE id = ?1")?,
             advance: connection.prepare(&update(&PROGRESS_COLUMNS))?,
             advance_settled: connection.prepare(&update(&settled))?,
+            advance_free: connection.prepare(&update(&settled_free))?,
             log: connection.prepare("INSERT INTO log (place, last_seq, entries) VALUES (?1, ?2, ?3)")?,
             ledger: Ledgering::prepare(connection)?,
             keys: KeyTable::prepare(connection)?,
@@ -175,6 +195,8 @@ impl<'c> Statements<'c> {
 
     /// What a task has cost, without an append.
     pub(super) fn settle(&mut self, task: &TaskId, spend: &Spend) -> Result<Result<(), StoreError>, SqliteFault> {
+        // Its amounts are written, also where they are zero.
+        self.open_rows.remove(task);
         let num = self.stand.query_row([task.as_str()], |row| row.get(0)).optional()?;
         let counted = num.map(|num| self.ledger.settle(num, spend)).transpose()?;
         Ok(if counted == Some(true) { Ok(()) } else { Err(numbering::not_counted(task)) })
@@ -183,12 +205,18 @@ impl<'c> Statements<'c> {
     fn make(&mut self, prepared: &PreparedAppend, idempotency: Option<&Idempotency>) -> Result<i64, Stop> {
         let Append { task, progress, register, governed, spend, .. } = &prepared.append;
         self.refuse_known_names(&prepared.append, idempotency)?;
-        let made = match governed {
-            Some(governed) => {
-                let mut row = BoundRow::of(&mut self.make_governed);
+        let spend = governed.as_ref().map(|governed| spend.as_ref().unwrap_or(&governed.spend));
+        let is_free = spend.is_some_and(ledger::is_free);
+        let made = match governed.as_deref().zip(spend) {
+            Some((governed, spend)) => {
+                let mut row = BoundRow::of(if is_free { &mut self.make_free } else { &mut self.make_governed });
                 bind_task(&mut row, &prepared.append, idempotency)?;
                 row.bind_lineage(&task.id, &governed.kinship, &prepared.facts)?;
-                row.bind_spend(spend.as_ref().unwrap_or(&governed.spend))?;
+                if is_free {
+                    row.bind_free_spend(spend)?;
+                } else {
+                    row.bind_spend(spend)?;
+                }
                 row.execute()?
             }
             None => {
@@ -211,7 +239,7 @@ impl<'c> Statements<'c> {
             if self.open_rows.len() >= MOST_HINTS {
                 self.open_rows.clear();
             }
-            self.open_rows.insert(task.id.clone(), num);
+            self.open_rows.insert(task.id.clone(), OpenRow { num, is_free });
         }
         Ok(num)
     }
@@ -249,10 +277,15 @@ impl<'c> Statements<'c> {
             self.open_rows.remove(&task.id);
         }
         let of_one_turn = !spend.as_ref().is_some_and(ledger::has_earlier_turns);
-        if let Some(num) = hint.filter(|_| of_one_turn)
-            && self.change(num, prepared, OPEN_WITHOUT_WEBHOOKS)? > 0
+        if spend.as_ref().is_some_and(|spend| !ledger::is_free(spend))
+            && let Some(row) = self.open_rows.get_mut(&task.id)
         {
-            return Ok((num, 0));
+            row.is_free = false;
+        }
+        if let Some(row) = hint.filter(|_| of_one_turn)
+            && self.change(row, prepared, OPEN_WITHOUT_WEBHOOKS)? > 0
+        {
+            return Ok((row.num, 0));
         }
         let stand = self.stand.query_row([task.id.as_str()], |row| {
             let was_listed = row.get::<_, bool>(2)? && !row.get::<_, bool>(5)?;
@@ -268,7 +301,7 @@ impl<'c> Statements<'c> {
         if let Some(spend) = spend {
             self.ledger.part_turns(num, spend)?;
         }
-        self.change(num, prepared, WHATEVER_IT_IS)?;
+        self.change(OpenRow { num, is_free: false }, prepared, WHATEVER_IT_IS)?;
         self.finished -= u64::from(was_finished);
         if let Some(state) = had_ended {
             self.ended.add(task, state, -1);
@@ -277,14 +310,26 @@ impl<'c> Statements<'c> {
     }
 
     /// Writes how far a task has come and what it cost, if its row is as expected. Answers how many rows changed.
-    fn change(&mut self, num: i64, prepared: &PreparedAppend, (below_stage, most_lanes): (i64, i64)) -> rusqlite::Result<usize> {
+    fn change(
+        &mut self,
+        known: OpenRow,
+        prepared: &PreparedAppend,
+        (below_stage, most_lanes): (i64, i64),
+    ) -> rusqlite::Result<usize> {
         let Append { task, progress, spend, .. } = &prepared.append;
-        let mut row = BoundRow::of(if spend.is_some() { &mut self.advance_settled } else { &mut self.advance });
+        let stays_free = known.is_free && spend.as_ref().is_some_and(ledger::is_free);
+        let mut row = BoundRow::of(match spend {
+            Some(_) if stays_free => &mut self.advance_free,
+            Some(_) => &mut self.advance_settled,
+            None => &mut self.advance,
+        });
         bind_progress(&mut row, progress)?;
-        if let Some(spend) = spend {
-            row.bind_spend(spend)?;
+        match spend {
+            Some(spend) if stays_free => row.bind_free_spend(spend)?,
+            Some(spend) => row.bind_spend(spend)?,
+            None => {}
         }
-        row.put(num)?;
+        row.put(known.num)?;
         row.put(task.id.as_str())?;
         row.put(prepared.follows)?;
         row.put(below_stage)?;

@@ -66,7 +66,7 @@ mod tests {
         let mut statement = connection.prepare("PRAGMA compile_options").unwrap();
         let options: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
         let built_with = |option: &str| options.iter().any(|name| name == option);
-        for option in ["THREADSAFE=2", "DEFAULT_MEMSTATUS=0", "OMIT_SHARED_CACHE"] {
+        for option in ["THREADSAFE=2", "DEFAULT_MEMSTATUS=0", "OMIT_SHARED_CACHE", "DEFAULT_LOOKASIDE=1200,256"] {
             assert!(built_with(option), "{option} of .cargo/config.toml is not in force: {options:?}");
         }
         for option in ["ENABLE_API_ARMOR", "ENABLE_STAT4"] {

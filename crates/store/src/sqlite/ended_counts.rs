@@ -9,6 +9,7 @@ use foldhash::fast::RandomState;
 use rusqlite::{Connection, Row};
 
 use super::fault::SqliteFault;
+use super::row_reader::RowReader;
 
 /// Whose ended tasks are counted together.
 type CountedBy = (Caller, AgentName, i32);
@@ -23,11 +24,17 @@ impl CountChanges {
         self.add_to((task.owner.clone(), Arc::clone(&task.agent), state.number()), change);
     }
 
-    /// Takes away a task by its row: five columns from this place on, `tenant`, `owner`, `agent`, `state` and `message_only`.
-    pub(super) fn remove_row(&mut self, row: &Row<'_>, at: usize) -> rusqlite::Result<()> {
-        if !row.get::<_, bool>(at + 4)? {
-            let text = |at: usize| row.get::<_, String>(at).map(Arc::<str>::from);
-            self.add_to((Caller { tenant: text(at)?, name: text(at + 1)? }, text(at + 2)?, row.get(at + 3)?), -1);
+    /// Takes away a task by its row: `tenant`, `owner` and `agent` from `owner` on, and `state` and `message_only` from `state` on.
+    pub(super) fn remove_row(
+        &mut self,
+        row: &Row<'_>,
+        owner: usize,
+        state: usize,
+        reader: &mut RowReader,
+    ) -> rusqlite::Result<()> {
+        if !row.get::<_, bool>(state + 1)? {
+            let caller = Caller { tenant: reader.name(row, owner)?, name: reader.name(row, owner + 1)? };
+            self.add_to((caller, reader.name(row, owner + 2)?, row.get(state)?), -1);
         }
         Ok(())
     }

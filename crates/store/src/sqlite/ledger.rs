@@ -17,7 +17,7 @@ pub(super) const COLUMNS: &str = "root, trace, parent, depth, settled_usd, settl
                                   earlier_overrun_usd, earlier_overrun_tokens, earlier_overrun_tasks";
 pub(super) const COLUMN_COUNT: usize = 23;
 
-/// What `bind_spend` binds, in its order.
+/// What `bind_spend` binds, in its order. The row of a task that was always free has only `FREE_SPEND_COLUMNS`.
 pub(super) const SPEND_COLUMNS: [&str; 12] = [
     "settled_usd",
     "settled_tokens",
@@ -32,6 +32,9 @@ pub(super) const SPEND_COLUMNS: [&str; 12] = [
     "estimated_by",
     "known_by",
 ];
+
+/// What `bind_free_spend` binds, in its order.
+pub(super) const FREE_SPEND_COLUMNS: [&str; 5] = ["settled_tasks", "reserved_tasks", "settled_at", "estimated_by", "known_by"];
 
 /// What `bind_lineage` binds, in its order.
 pub(super) const LINEAGE_COLUMNS: [&str; 5] = ["root", "trace", "parent", "depth", "facts"];
@@ -73,6 +76,17 @@ impl<'s, 'c> BoundRow<'s, 'c> {
             self.put(tokens.cast_signed())?;
             self.put(tasks.cast_signed())?;
         }
+        self.bind_sources(spend)
+    }
+
+    /// What is left of a spend that is free.
+    pub(super) fn bind_free_spend(&mut self, spend: &Spend) -> rusqlite::Result<()> {
+        self.put(spend.settled.tasks.cast_signed())?;
+        self.put(spend.reserved.tasks.cast_signed())?;
+        self.bind_sources(spend)
+    }
+
+    fn bind_sources(&mut self, spend: &Spend) -> rusqlite::Result<()> {
         self.put(spend.settled_at.map(|at| at.micros()))?;
         self.put(number_of_estimate(spend.estimated_by))?;
         self.put(spend.known_by.map(number_of_actual))
@@ -111,13 +125,19 @@ impl<'c> Ledgering<'c> {
         let kept = spent::of_task(self.connection, num, Timestamp::from_micros(i64::MIN))?;
         let Some(turn) = kept.filter(|turn| Some(turn.at) != spend.settled_at) else { return Ok(()) };
         spent::keep(self.connection, &turn)?;
-        let earlier =
-            "UPDATE tasks SET earlier_usd = settled_usd, earlier_tokens = settled_tokens, earlier_tasks = settled_tasks,
-                              earlier_overrun_usd = overrun_usd, earlier_overrun_tokens = overrun_tokens,
-                              earlier_overrun_tasks = overrun_tasks WHERE num = ?1";
+        let earlier = "UPDATE tasks SET earlier_usd = ifnull(settled_usd, 0), earlier_tokens = ifnull(settled_tokens, 0),
+                              earlier_tasks = ifnull(settled_tasks, 0), earlier_overrun_usd = ifnull(overrun_usd, 0),
+                              earlier_overrun_tokens = ifnull(overrun_tokens, 0),
+                              earlier_overrun_tasks = ifnull(overrun_tasks, 0) WHERE num = ?1";
         self.connection.prepare_cached(earlier)?.execute([num])?;
         Ok(())
     }
+}
+
+/// Whether a spend has neither money nor tokens nor an overrun, as where no prices are set.
+pub(super) fn is_free(spend: &Spend) -> bool {
+    let is_free = |amount: &Amount| amount.usd == MicroUsd::default() && amount.tokens == 0;
+    is_free(&spend.reserved) && is_free(&spend.settled) && spend.overrun == Amount::default()
 }
 
 pub(super) fn has_earlier_turns(spend: &Spend) -> bool {
@@ -152,10 +172,11 @@ pub(super) fn governed(row: &Row<'_>, task: &TaskId) -> Result<Governed, SqliteF
     Ok(Governed { kinship: Arc::new(kinship), spend, verdicts: facts.verdicts })
 }
 
-/// Three columns, the first of them at this place.
+/// Three columns, the first of them at this place. A column that was never written is zero.
 pub(super) fn amount(row: &Row<'_>, at: usize) -> rusqlite::Result<Amount> {
-    let count = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
-    Ok(Amount { usd: MicroUsd(row.get(at)?), tokens: count(at + 1)?, tasks: count(at + 2)? })
+    let number = |at: usize| row.get::<_, Option<i64>>(at).map(Option::unwrap_or_default);
+    let count = |at: usize| number(at).map(i64::cast_unsigned);
+    Ok(Amount { usd: MicroUsd(number(at)?), tokens: count(at + 1)?, tasks: count(at + 2)? })
 }
 
 const fn number_of_estimate(source: EstimateSource) -> i64 {

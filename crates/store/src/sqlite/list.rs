@@ -1,7 +1,7 @@
 //! Pages of tasks, newest status first.
 
 use chancery_core::{ListCursor, ListFilter, TaskListing};
-use chancery_protocol::Caller;
+use chancery_protocol::{Caller, TaskState};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
@@ -83,6 +83,7 @@ pub(super) fn owners_named(connection: &Connection, name: &str) -> Result<Vec<Ca
 const MOST_AGENTS: usize = 32;
 
 const ENDED_IN_ORDER: &str = "tasks INDEXED BY tasks_finished WHERE stage = 3";
+const ENDED_NOT_COMPLETED: &str = "tasks INDEXED BY tasks_not_completed WHERE stage = 3 AND state <> 3";
 const ENDED_OF_AGENT: &str = "tasks INDEXED BY tasks_listed WHERE stage = 3";
 const OPEN: &str = "tasks INDEXED BY tasks_open WHERE stage < 3";
 
@@ -95,7 +96,8 @@ fn parts(filter: &ListFilter, agents: &[String]) -> Vec<(&'static str, Condition
             (ENDED_OF_AGENT, Conditions::of(&of_agent))
         }));
     } else {
-        parts.push((ENDED_IN_ORDER, Conditions::of(filter)));
+        let completed = filter.state.is_none_or(|state| state == TaskState::Completed);
+        parts.push((if completed { ENDED_IN_ORDER } else { ENDED_NOT_COMPLETED }, Conditions::of(filter)));
     }
     parts.push((OPEN, Conditions::of(filter)));
     parts
@@ -170,7 +172,7 @@ pub(super) fn list(
 
 #[cfg(test)]
 mod tests {
-    use chancery_protocol::{Caller, TaskState, Timestamp};
+    use chancery_protocol::{Caller, Timestamp};
     use rusqlite::StatementStatus;
 
     use super::*;

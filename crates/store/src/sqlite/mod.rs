@@ -22,6 +22,7 @@ mod options;
 mod outbox;
 mod readers;
 mod record;
+mod row_reader;
 mod schema;
 mod snapshots;
 mod spent;
@@ -250,7 +251,8 @@ impl Store for SqliteStore {
 
     async fn keep_snapshot(&self, snapshot: TaskSnapshot) -> Result<(), StoreError> {
         let row = SnapshotRow::new(&snapshot)?;
-        self.perform_fleeting("keeping a snapshot", move |connection| snapshots::keep(connection, &row)).await
+        let keep = move |writer: &mut StoreWriter<'_>| snapshots::keep(writer.connection, &row);
+        self.write(|answer| Job::Write(write_job("keeping a snapshot", WriteOrder::Tidying, keep, answer))).await
     }
 
     async fn snapshot(&self, task: &TaskId, artifacts: bool) -> Result<Option<TaskSnapshot>, StoreError> {

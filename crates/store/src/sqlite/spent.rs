@@ -9,33 +9,34 @@ use chancery_protocol::{AgentName, Caller, TaskId, Timestamp};
 use rusqlite::{Connection, Row, params};
 
 use super::fault::SqliteFault;
-use super::{facts, ledger};
+use super::ledger;
+use super::row_reader::RowReader;
 use crate::past;
 
-/// Of `tasks`, in the order `last_turn_since` reads them.
+/// Of `tasks`, in the order `last_turn_since` reads them. A tenant, an owner and an agent begin at `OWNER`.
 pub(super) const COLUMNS: &str =
     "settled_usd, settled_tokens, settled_tasks, overrun_usd, overrun_tokens, overrun_tasks, settled_at, facts,
                        tenant, owner, agent, earlier_usd, earlier_tokens, earlier_tasks, earlier_overrun_usd,
                        earlier_overrun_tokens, earlier_overrun_tasks, ifnull(root, id)";
 pub(super) const COLUMN_COUNT: usize = 18;
+pub(super) const OWNER: usize = 8;
 
 /// What the last turn of a task has cost, if that was since then. Those before it are kept already.
 pub(super) fn of_task(connection: &Connection, num: i64, since: Timestamp) -> Result<Option<PastSpend>, SqliteFault> {
     let sql = format!("SELECT {COLUMNS} FROM tasks WHERE num = ?1 AND trace IS NOT NULL");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([num])?;
-    rows.next()?.map_or(Ok(None), |row| last_turn_since(row, since))
+    rows.next()?.map_or(Ok(None), |row| last_turn_since(row, since, &mut RowReader::default()))
 }
 
 /// Reads `COLUMNS` from the start of a row.
-pub(super) fn last_turn_since(row: &Row<'_>, since: Timestamp) -> Result<Option<PastSpend>, SqliteFault> {
+pub(super) fn last_turn_since(row: &Row<'_>, since: Timestamp, reader: &mut RowReader) -> Result<Option<PastSpend>, SqliteFault> {
     let Some(at) = row.get::<_, Option<i64>>(6)?.map(Timestamp::from_micros).filter(|at| *at >= since) else { return Ok(None) };
-    let text = |at: usize| row.get::<_, String>(at).map(Arc::<str>::from);
     Ok(Some(PastSpend {
-        owner: Caller { tenant: text(8)?, name: text(9)? },
-        agent: text(10)?,
-        skill: facts::skill(row.get_ref(7)?.as_str().map_err(rusqlite::Error::from)?)?,
-        root: Some(TaskId::new(text(17)?)),
+        owner: Caller { tenant: reader.name(row, OWNER)?, name: reader.name(row, OWNER + 1)? },
+        agent: reader.name(row, OWNER + 2)?,
+        skill: reader.skill(row, 7)?,
+        root: Some(TaskId::new(row.get_ref(17)?.as_str().map_err(rusqlite::Error::from)?)),
         settled: ledger::amount(row, 0)?.saturating_sub(ledger::amount(row, 11)?),
         overrun: ledger::amount(row, 3)?.saturating_sub(ledger::amount(row, 14)?),
         at,
@@ -60,8 +61,9 @@ pub(super) fn all_since(connection: &mut Connection, since: Timestamp, trees: bo
     };
     let mut statement = view.prepare(&format!("SELECT {COLUMNS} FROM tasks WHERE settled_at >= ?1 AND trace IS NOT NULL"))?;
     let mut rows = statement.query([since.micros()])?;
+    let mut reader = RowReader::default();
     while let Some(row) = rows.next()? {
-        last_turn_since(row, since)?.into_iter().for_each(&mut add);
+        last_turn_since(row, since, &mut reader)?.into_iter().for_each(&mut add);
     }
     self::since(&view, since)?.into_iter().for_each(add);
     Ok(sums.into_values().collect())

@@ -10,6 +10,7 @@ use super::ended_counts::CountChanges;
 use super::entries::places;
 use super::fault::SqliteFault;
 use super::keys;
+use super::row_reader::RowReader;
 use super::schema::TaskStage;
 use super::{decisions, outbox, spent};
 use crate::past;
@@ -89,7 +90,7 @@ pub(super) fn withdraw(
         let names = key.map(|key| Ok::<_, rusqlite::Error>((key, row.get::<_, String>(4)?, row.get::<_, String>(5)?)));
         let stage: i64 = row.get(1)?;
         if stage == TaskStage::Finished as i64 {
-            ended.remove_row(row, 4)?;
+            ended.remove_row(row, 4, 7, &mut RowReader::default())?;
         }
         Ok((row.get(0)?, stage, row.get(2)?, names.transpose()?))
     });
@@ -136,21 +137,21 @@ fn runs(mut numbers: Vec<i64>) -> Vec<(i64, i64)> {
 pub(super) fn finished_query() -> String {
     let costs = spent::COLUMNS;
     format!(
-        "SELECT {costs}, num, status_at, lanes > 0, id, root, trace IS NOT NULL, tenant, owner, agent,
-                state, message_only FROM tasks
+        "SELECT {costs}, num, status_at, lanes > 0, root, trace IS NOT NULL,
+                root IS NULL AND trace IS NOT NULL AND {SOMETHING_BELOW_GOES_ON}, state, message_only, id FROM tasks
          WHERE stage = 3 AND (status_at, id) > (?1, ?2) ORDER BY status_at, id"
     )
 }
+
+/// Whether something goes on that was done for a task, which is a root. Mostly nothing was done for it elsewhere.
+const SOMETHING_BELOW_GOES_ON: &str = "ifnull((SELECT 1 FROM tasks AS below WHERE below.root = tasks.id AND below.stage <> 3
+                ORDER BY below.num DESC LIMIT 1), 0)";
 
 /// Whether a root goes on, or something that was done for it; that is mostly the newest.
 pub(super) const GOES_ON: &str = "SELECT CASE
          WHEN EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND root IS NULL AND trace IS NOT NULL AND stage <> 3) THEN 1
          ELSE ifnull((SELECT 1 FROM tasks WHERE root = ?1 AND stage <> 3 ORDER BY num DESC LIMIT 1), 0)
      END";
-
-/// The same for a root that has ended.
-pub(super) const SOMETHING_BELOW_GOES_ON: &str =
-    "SELECT ifnull((SELECT 1 FROM tasks WHERE root = ?1 AND stage <> 3 ORDER BY num DESC LIMIT 1), 0)";
 
 /// Whether a tree has tasks that have not ended: as long as it has, what all others of it cost counts in its budget.
 fn goes_on(connection: &Connection, root: &str) -> Result<bool, SqliteFault> {
@@ -189,7 +190,7 @@ fn due(
     let since = since(plan);
     let mut statement = connection.prepare_cached(&finished_query())?;
     let mut rows = statement.query((status_at, id))?;
-    let mut tasks = Vec::new();
+    let (mut tasks, mut reader) = (Vec::new(), RowReader::default());
     let mut passed = 0;
     while (tasks.len() as u64) < plan.at_most
         && let Some(row) = rows.next()?
@@ -206,16 +207,16 @@ fn due(
         } else if told && outbox::holds(connection, num)? {
             passed += 1;
         } else {
-            let governed: bool = row.get(AFTER_COSTS + 5)?;
-            let cost = if governed { spent::last_turn_since(row, since)? } else { None };
-            ended.remove_row(row, AFTER_COSTS + 6)?;
+            let governed: bool = row.get(AFTER_COSTS + 4)?;
+            let cost = if governed { spent::last_turn_since(row, since, &mut reader)? } else { None };
+            ended.remove_row(row, spent::OWNER, AFTER_COSTS + 6, &mut reader)?;
             tasks.push(Due { num, told, cost });
         }
         // Where many must stay, those that were passed are not passed again before the end was reached. A few are: what has ended
         // behind them meanwhile goes first.
         let is_full = tasks.len() as u64 == plan.at_most && went_on;
         if is_full || passed >= plan.at_most.saturating_mul(PASSED) {
-            place.stopped = Some((status_at.micros(), row.get(AFTER_COSTS + 3)?, of_trees));
+            place.stopped = Some((status_at.micros(), row.get(AFTER_COSTS + 8)?, of_trees));
             break;
         }
     }
@@ -224,15 +225,12 @@ fn due(
 
 /// Of a row of `finished_query`.
 fn in_open_tree(connection: &Connection, row: &Row<'_>, place: &mut SweepCursor) -> Result<bool, SqliteFault> {
-    let text = |at: usize| row.get_ref(AFTER_COSTS + at).and_then(|value| value.as_str_or_null().map_err(Into::into));
-    if !row.get::<_, bool>(AFTER_COSTS + 5)? {
+    if !row.get::<_, bool>(AFTER_COSTS + 4)? {
         return Ok(false);
     }
-    match (text(4)?, text(3)?) {
-        (Some(root), _) => place.above_goes_on(connection, root),
-        // Most tasks are roots, and nothing was done for them elsewhere.
-        (None, Some(own)) => Ok(connection.prepare_cached(SOMETHING_BELOW_GOES_ON)?.query_row([own], |row| row.get(0))?),
-        (None, None) => Ok(false),
+    match row.get_ref(AFTER_COSTS + 3)?.as_str_or_null().map_err(rusqlite::Error::from)? {
+        Some(root) => place.above_goes_on(connection, root),
+        None => Ok(row.get(AFTER_COSTS + 5)?),
     }
 }
 

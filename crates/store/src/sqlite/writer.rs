@@ -173,11 +173,11 @@ impl StoreWriter<'_> {
     }
 
     fn try_commit(&mut self, batch: &[Job]) -> Result<Vec<Done>, SqliteFault> {
-        self.connection.execute_batch("BEGIN IMMEDIATE")?;
+        self.statements.begin.raw_execute()?;
         let done = batch.iter().map(|job| self.perform(job)).collect::<Result<_, _>>()?;
         self.keep_record()?;
         self.statements.ended.write(self.connection)?;
-        self.connection.execute_batch("COMMIT")?;
+        self.statements.commit.raw_execute()?;
         self.chain.iter_mut().for_each(|chain| chain.written());
         Ok(done)
     }

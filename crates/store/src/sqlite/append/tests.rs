@@ -1,23 +1,35 @@
-//! What one send costs the disk, counted: rows, index entries and pages. A change that makes a send dearer fails here.
+//! What one send costs the disk, counted: statements, rows, index entries, pages and bytes. A change that makes a send dearer fails
+//! here.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use chancery_core::budget::Amount;
 use chancery_core::lineage::{AgentPath, Attribution};
-use chancery_core::{Append, Creation, Governed, LineageRecord, LogEntry, Progress, Spend, TaskRecord};
+use chancery_core::{
+    Append, Creation, Governed, LineageRecord, LogEntry, MicroUsd, Progress, RecordEnd, RecordedWrite, Scribe as _, Spend,
+    SweepPlan, TaskRecord,
+};
+use chancery_evidence::record::{EvidenceConfig, Recorder};
+use chancery_identity::{Algorithm, KeyRing, KeyUse};
 use chancery_protocol::{Caller, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp, TraceId, Version};
 use rusqlite::Connection;
+use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use tokio::sync::oneshot;
 
 use super::PreparedAppend;
 use crate::sqlite::health::Health;
+use crate::sqlite::write_job::{WriteOrder, write_job};
 use crate::sqlite::writer::{Job, StoreWriter};
 use crate::sqlite::{SqliteOptions, connection, schema};
 
 /// A page of the write-ahead log: the page and its header.
 const FRAME_BYTES: u64 = 4096 + 24;
 const LOG_HEADER_BYTES: u64 = 32;
+
+/// All else that a send writes to is an index.
+const TABLES: [&str; 5] = ["ended_counts", "log", "record", "spent", "tasks"];
 
 /// How many rows and index entries each table and index has.
 type Cells = BTreeMap<String, i64>;
@@ -26,6 +38,19 @@ struct Scene {
     folder: tempfile::TempDir,
     connection: Connection,
     health: Health,
+    statements: Arc<AtomicU64>,
+    /// Of a node that keeps a record.
+    recorder: Recorder,
+}
+
+/// What something cost: statements, changed rows, index entries that came or went, pages and bytes of the write-ahead log.
+#[derive(Debug, PartialEq, Eq)]
+struct WriteCounts {
+    statements: u64,
+    rows: u64,
+    index_entries: u64,
+    pages: u64,
+    bytes: u64,
 }
 
 impl Scene {
@@ -35,7 +60,44 @@ impl Scene {
         std::fs::File::create(&path).unwrap();
         let mut connection = connection::to_write(&path, SqliteOptions::default()).unwrap();
         schema::migrate(&mut connection).unwrap();
-        Self { folder, connection, health: Health::default() }
+        let statements = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&statements);
+        let count = move |_: TraceEvent<'_>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        };
+        connection.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(count)).unwrap();
+        let (recorder, mut ring, now) =
+            (Recorder::new(&EvidenceConfig::default()), KeyRing::default(), Timestamp::from_micros(0));
+        ring.ensure(KeyUse::Receipts, None, Algorithm::EdDsa, now).unwrap();
+        recorder.take_keys(&ring, now);
+        Self { folder, connection, health: Health::default(), statements, recorder }
+    }
+
+    fn recording_writer(&self) -> StoreWriter<'_> {
+        let chain = self.recorder.go_on(RecordEnd::default());
+        StoreWriter::new(&self.connection, SqliteOptions::default(), Some(chain), &self.health).unwrap()
+    }
+
+    /// What the steps cost together, each of which only adds index entries or only takes them away.
+    fn costs(&self, steps: &mut [&mut dyn FnMut()]) -> WriteCounts {
+        let (pages, bytes, rows) = (self.pages(), self.log_bytes(), self.connection.total_changes());
+        let (mut statements, mut index_entries, mut cells) = (0, 0, self.cells());
+        for step in steps {
+            self.statements.store(0, Ordering::Relaxed);
+            step();
+            statements += self.statements.load(Ordering::Relaxed);
+            let after = self.cells();
+            let changed = difference(&cells, &after).into_iter().filter(|(name, _)| !TABLES.contains(&name.as_str()));
+            index_entries += changed.map(|(_, change)| change.unsigned_abs()).sum::<u64>();
+            cells = after;
+        }
+        WriteCounts {
+            statements,
+            rows: self.connection.total_changes() - rows,
+            index_entries,
+            pages: self.pages() - pages,
+            bytes: self.log_bytes() - bytes,
+        }
     }
 
     fn writer(&self) -> StoreWriter<'_> {
@@ -49,10 +111,13 @@ impl Scene {
         rows.map(Result::unwrap).collect()
     }
 
+    fn log_bytes(&self) -> u64 {
+        std::fs::metadata(self.folder.path().join("chancery.db-wal")).map_or(0, |file| file.len())
+    }
+
     /// Pages in the write-ahead log. No checkpoint runs here, so each commit adds the pages that it wrote.
     fn pages(&self) -> u64 {
-        let log: &Path = &self.folder.path().join("chancery.db-wal");
-        std::fs::metadata(log).map_or(0, |file| file.len().saturating_sub(LOG_HEADER_BYTES) / FRAME_BYTES)
+        self.log_bytes().saturating_sub(LOG_HEADER_BYTES) / FRAME_BYTES
     }
 }
 
@@ -137,6 +202,33 @@ fn ended(number: u64) -> Append {
     }
 }
 
+/// The same as a node without prices sends it, for which each task counts as one.
+fn counted(number: u64) -> [Append; 2] {
+    let (one, mut made, mut ended) = (Amount::of_task(MicroUsd(0), 0), made(number), ended(number));
+    made.governed.as_mut().unwrap().spend.reserved = one;
+    ended.spend.as_mut().unwrap().settled = one;
+    [made, ended]
+}
+
+/// Retention of a node that keeps a thousand tasks.
+fn sweep(writer: &mut StoreWriter<'_>) {
+    let spent_since = Some(Timestamp::from_micros(0));
+    let plan = SweepPlan { keep_at_most: Some(1000), at_most: 500, spent_since, ..SweepPlan::default() };
+    let (answer, mut answered) = oneshot::channel();
+    let sweep = move |writer: &mut StoreWriter<'_>| writer.sweep(plan);
+    writer.write(&mut vec![Job::Write(write_job("forgetting old tasks", WriteOrder::Tidying, sweep, answer))]);
+    answered.try_recv().unwrap().unwrap();
+}
+
+/// One commit, with a record.
+fn write_recorded(writer: &mut StoreWriter<'_>, recorder: &Recorder, appends: impl IntoIterator<Item = Append>) {
+    let job = |append: Append| {
+        let lines = recorder.write(RecordedWrite::Append(&append));
+        Job::Append(Box::new(PreparedAppend::new(append, lines).unwrap()), oneshot::channel().0)
+    };
+    writer.write(&mut appends.into_iter().map(job).collect());
+}
+
 /// One commit.
 fn write(writer: &mut StoreWriter<'_>, appends: impl IntoIterator<Item = Append>) {
     let job = |append| {
@@ -192,7 +284,23 @@ fn a_lone_send_writes_few_pages_and_sixty_four_in_one_commit_share_them() {
     let together = scene.pages() - before;
     assert_eq!(
         (alone, together),
-        (13, 48),
+        (13, 45),
         "pages of a send that has its commits for itself, and of sixty-four that share theirs"
     );
+}
+
+#[test]
+fn a_send_with_the_record_and_retention_costs_no_more_than_it_did() {
+    let scene = Scene::new();
+    let writer = std::cell::RefCell::new(scene.recording_writer());
+    let write = |appends: Vec<Append>| write_recorded(&mut writer.borrow_mut(), &scene.recorder, appends);
+    let send = |numbers: std::ops::RangeInclusive<u64>| {
+        let (made, ended): (Vec<_>, Vec<_>) = numbers.map(|number| counted(number).into()).unzip();
+        scene.costs(&mut [&mut || write(made.clone()), &mut || write(ended.clone()), &mut || sweep(&mut writer.borrow_mut())])
+    };
+    send(1..=1000);
+    let alone = send(1001..=1001);
+    assert_eq!(alone, WriteCounts { statements: 24, rows: 12, index_entries: 11, pages: 24, bytes: 98_880 });
+    let together = send(1002..=1065);
+    assert_eq!(together, WriteCounts { statements: 276, rows: 453, index_entries: 637, pages: 75, bytes: 309_000 });
 }
