@@ -7,6 +7,7 @@ mod memory;
 mod numbering;
 mod past;
 mod plain_ids;
+mod rows;
 mod sqlite;
 
 pub use memory::MemoryStore;

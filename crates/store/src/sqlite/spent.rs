@@ -9,8 +9,9 @@ use chancery_protocol::{AgentName, Caller, TaskId, Timestamp};
 use rusqlite::{Connection, Row, params};
 
 use super::fault::SqliteFault;
-use super::{facts, ledger};
+use super::ledger;
 use crate::past;
+use crate::rows::facts;
 
 /// Of `tasks`, in the order `last_turn_since` reads them.
 pub(super) const COLUMNS: &str =

@@ -10,9 +10,9 @@ use super::ended_counts::CountChanges;
 use super::entries::places;
 use super::fault::SqliteFault;
 use super::keys::KeyTable;
-use super::schema::TaskStage;
 use super::{decisions, outbox, spent};
 use crate::past;
+use crate::rows::stages::TaskStage;
 
 /// What one sweep leaves to the next.
 #[derive(Clone, Debug, Default)]
