@@ -36,6 +36,11 @@ pub(crate) struct PostgresServer {
 impl PostgresServer {
     /// Makes a database folder and starts a server in it. Without `fsync` it is quicker, and loses what it confirmed if the machine stops.
     pub(crate) fn start(fsync: bool) -> Self {
+        Self::start_with(fsync, "", &[])
+    }
+
+    /// The same with more settings, and with files that only the server's user may read.
+    pub(crate) fn start_with(fsync: bool, settings: &str, files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         if let Some(user) = unprivileged() {
             run(Command::new("chown").arg(user).arg(folder.path()));
@@ -45,11 +50,19 @@ impl PostgresServer {
         let data = server.data();
         run(server.program("initdb").args(["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-N", "-D"]).arg(&data));
         let settings = format!(
-            "listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = ''\nmax_connections = 300\nfsync = {fsync}\n\
+            "{settings}\nlisten_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = ''\nmax_connections = 300\nfsync = {fsync}\n\
              autovacuum = off\nshared_buffers = '64MB'\nmax_wal_size = '1GB'\nfull_page_writes = {fsync}\n"
         );
         let mut file = std::fs::OpenOptions::new().append(true).open(data.join("postgresql.conf")).unwrap();
         file.write_all(settings.as_bytes()).unwrap();
+        for (name, content) in files {
+            let place = data.join(name);
+            std::fs::write(&place, content).unwrap();
+            if let Some(user) = unprivileged() {
+                run(Command::new("chown").arg(user).arg(&place));
+            }
+            run(Command::new("chmod").arg("600").arg(&place));
+        }
         server.go_on();
         server
     }
@@ -85,6 +98,12 @@ impl PostgresServer {
     pub(crate) fn stop_at_once(&mut self) {
         run(self.program("pg_ctl").arg("-D").arg(self.data()).args(["-m", "immediate", "-w", "stop"]));
         self.end();
+    }
+
+    /// Replaces who may connect, and how they show who they are.
+    pub(crate) fn set_access(&self, lines: &str) {
+        std::fs::write(self.data().join("pg_hba.conf"), lines).unwrap();
+        run(self.program("pg_ctl").arg("-D").arg(self.data()).arg("reload"));
     }
 
     fn end(&mut self) {
