@@ -32,7 +32,7 @@ const MARKS: &str = "SELECT current_setting('server_version_num')::bigint / 1000
             (SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()),
             current_setting('default_transaction_isolation'),
             current_schema(),
-            coalesce(has_schema_privilege(current_schema(), 'USAGE, CREATE'), false),
+            coalesce(has_schema_privilege(current_schema(), 'USAGE') AND has_schema_privilege(current_schema(), 'CREATE'), false),
             current_user::text,
             current_database()::text,
             current_setting('fsync')";

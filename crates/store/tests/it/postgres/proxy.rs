@@ -4,7 +4,6 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -42,8 +41,6 @@ struct ProxyState {
     /// New connections are refused, and those that are there end.
     away: watch::Sender<bool>,
     without_fence: AtomicBool,
-    /// How long bytes are held back on their way to the database, in milliseconds.
-    delay_ms: AtomicUsize,
 }
 
 #[derive(Clone, Debug)]
@@ -56,6 +53,8 @@ pub(crate) struct FaultyProxy {
 const COMMIT: &[u8] = b"; COMMIT; SELECT batch FROM writers";
 /// The answer to a commit.
 const COMMITTED: &[u8] = b"COMMIT\0";
+/// The code of the message that asks for TLS.
+const ASKS_FOR_TLS: [u8; 4] = 80_877_103_u32.to_be_bytes();
 /// The condition that makes the fence, and one of the same length that always holds.
 const FENCE: &[u8] = b"AND batch = $7 AND NOT closed";
 const NO_FENCE: &[u8] = b"AND $7::bigint IS NOT NULL   ";
@@ -70,7 +69,6 @@ impl FaultyProxy {
             cuts: AtomicUsize::new(0),
             away: watch::Sender::new(false),
             without_fence: AtomicBool::new(false),
-            delay_ms: AtomicUsize::new(0),
         });
         let proxy = Self { address: listener.local_addr().unwrap(), state };
         let state = Arc::clone(&proxy.state);
@@ -106,11 +104,6 @@ impl FaultyProxy {
     /// Takes the fence out of every statement that is prepared from now on.
     pub(crate) fn take_fence_out(&self) {
         self.state.without_fence.store(true, Ordering::SeqCst);
-    }
-
-    /// Holds back what goes to the database.
-    pub(crate) fn set_delay(&self, delay: Duration) {
-        self.state.delay_ms.store(delay.as_millis() as usize, Ordering::SeqCst);
     }
 }
 
@@ -154,13 +147,10 @@ async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &Proxy
     loop {
         let Ok(read @ 1..) = from.read(&mut chunk).await else { return };
         buffer.extend_from_slice(&chunk[..read]);
-        let delay = state.delay_ms.load(Ordering::SeqCst);
-        if delay > 0 {
-            tokio::time::sleep(Duration::from_millis(delay as u64)).await;
-        }
         while let Some(length) = message_length(&buffer, started) {
             let mut message: Vec<u8> = buffer.drain(..length).collect();
-            started = true;
+            // Before it starts a session, a client may ask for TLS, in the same form.
+            started |= message.get(4..8) != Some(&ASKS_FOR_TLS);
             if state.without_fence.load(Ordering::SeqCst)
                 && let Some(place) = find(&message, FENCE)
             {
