@@ -1,13 +1,18 @@
-//! Durable state: SQLite by default, memory for tests and throw-away runs.
+//! Durable state: SQLite by default, PostgreSQL for nodes whose database is elsewhere, memory for tests and throw-away runs.
 //!
-//! Both are adapters of `chancery_core::Store` and keep one contract, which `tests/it/contract` runs on each of them.
+//! All are adapters of `chancery_core::Store` and keep one contract, which `tests/it/contract` runs on each of them.
 
 mod lanes;
 mod memory;
 mod numbering;
 mod past;
 mod plain_ids;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod rows;
 mod sqlite;
 
 pub use memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresOptions, PostgresStore, SslMode};
 pub use sqlite::{Examined, SqliteOptions, SqliteStore, Synchronous};

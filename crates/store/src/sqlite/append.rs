@@ -12,14 +12,18 @@ use foldhash::fast::RandomState;
 use rusqlite::{Connection, OptionalExtension, Statement};
 
 use super::ended_counts::CountChanges;
-use super::entries::{self, LogRow, place};
+use super::entries::place;
 use super::fault::SqliteFault;
 use super::keys::KeyTable;
 use super::ledger::{self, BoundRow, FREE_SPEND_COLUMNS, LINEAGE_COLUMNS, Ledgering, SPEND_COLUMNS};
 use super::nonces::NonceTable;
 use super::outbox::Laning;
-use super::schema::TaskStage;
-use super::{decisions, facts, links, outbox};
+use super::schema::MOST_ENTRIES;
+use super::{decisions, links, outbox};
+use crate::rows::decisions::EncodedDecision;
+use crate::rows::facts;
+use crate::rows::log::{self, LogRow};
+use crate::rows::stages::TaskStage;
 use crate::{numbering, plain_ids};
 
 /// An append that is ready to be written: checked by itself, its entries encoded.
@@ -30,7 +34,7 @@ pub(super) struct PreparedAppend {
     rows: Vec<LogRow>,
     /// Of how the call was governed, as far as it is kept as text.
     facts: String,
-    decision: Option<decisions::Encoded>,
+    decision: Option<EncodedDecision>,
     /// When its last entry came.
     at: Timestamp,
     /// For the record; none if none is kept.
@@ -43,9 +47,9 @@ impl PreparedAppend {
         plain_ids::check_append(&append)?;
         let at = append.entries.last().map_or(append.progress.status_at, |entry| entry.at);
         // The writer has no use for the entries themselves, and better things to do than to free them.
-        let rows = entries::encode(&std::mem::take(&mut append.entries))?;
+        let rows = log::encode(&std::mem::take(&mut append.entries), MOST_ENTRIES)?;
         let facts = append.governed.as_deref().map(facts::encode).transpose()?.unwrap_or_default();
-        let decision = append.decision.take().map(decisions::Encoded::new).transpose()?;
+        let decision = append.decision.take().map(EncodedDecision::new).transpose()?;
         Ok(Self { append, follows, rows, facts, decision, at, lines })
     }
 }

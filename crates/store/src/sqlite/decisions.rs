@@ -1,30 +1,14 @@
 //! What was decided about calls that made no task, newest last.
 
-use std::sync::Arc;
-
-use chancery_core::{Decision, StoreError};
+use chancery_core::Decision;
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use super::fault::SqliteFault;
-
-/// A decision that is ready to be written.
-#[derive(Debug)]
-pub(super) struct Encoded {
-    decision: Arc<Decision>,
-    body: String,
-}
-
-impl Encoded {
-    pub(super) fn new(decision: Arc<Decision>) -> Result<Self, StoreError> {
-        let body = serde_json::to_string(&*decision)
-            .map_err(|error| StoreError::new(format!("a decision cannot be written as JSON: {error}")))?;
-        Ok(Self { decision, body })
-    }
-}
+use crate::rows::decisions::{EncodedDecision, decode};
 
 /// One that is known stays as it is: a decision never changes, but its writing may be tried again.
-pub(super) fn keep(connection: &Connection, Encoded { decision, body }: &Encoded) -> rusqlite::Result<()> {
+pub(super) fn keep(connection: &Connection, EncodedDecision { decision, body }: &EncodedDecision) -> rusqlite::Result<()> {
     connection
         .prepare_cached("INSERT INTO decisions (id, task, at, body) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO NOTHING")?
         .execute((&*decision.id, decision.task.as_ref().map(TaskId::as_str), decision.at.micros(), body))?;
@@ -74,6 +58,5 @@ fn all(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Ve
 
 pub(super) fn decision(row: &Row<'_>) -> Result<Decision, SqliteFault> {
     let body = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
-    let read: Decision = serde_json::from_str(body).map_err(|error| SqliteFault::unreadable(format!("a decision: {error}")))?;
-    Ok(Decision { at: Timestamp::from_micros(row.get(1)?), ..read })
+    Ok(decode(body, Timestamp::from_micros(row.get(1)?))?)
 }

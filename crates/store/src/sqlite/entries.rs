@@ -2,56 +2,12 @@
 
 use std::sync::Arc;
 
-use chancery_core::{LogEntry, StoreError, fitting, task_state};
-use chancery_protocol::objects::from_json;
-use chancery_protocol::{TaskEvent, Timestamp};
+use chancery_core::{LogEntry, fitting, task_state};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::fault::SqliteFault;
 use super::schema::{ENTRY_BITS, MOST_ENTRIES};
-
-/// A row never holds more, so that reading a page out of a long log does not decode much that it skips.
-const ENTRIES_PER_ROW: usize = 64;
-
-/// Nor more entries than weigh this much, unless it is a single one.
-const BYTES_PER_ROW: u64 = 256 * 1024;
-
-/// Room for most rows, so that they are not moved as they grow.
-const TYPICAL_ROW_BYTES: usize = 1024;
-
-#[derive(Debug)]
-pub(super) struct LogRow {
-    pub(super) first_seq: i64,
-    pub(super) last_seq: i64,
-    pub(super) entries: String,
-}
-
-/// Encodes entries as rows. The requester of the append does this, so that the one writer thread only writes.
-pub(super) fn encode(entries: &[Arc<LogEntry>]) -> Result<Vec<LogRow>, StoreError> {
-    let mut rows = Vec::with_capacity(entries.len().div_ceil(ENTRIES_PER_ROW));
-    let mut rest = entries;
-    while !rest.is_empty() {
-        let most = &rest[..rest.len().min(ENTRIES_PER_ROW)];
-        let (row, later) = rest.split_at(fitting(most, BYTES_PER_ROW));
-        rows.push(encode_row(row)?);
-        rest = later;
-    }
-    Ok(rows)
-}
-
-fn encode_row(entries: &[Arc<LogEntry>]) -> Result<LogRow, StoreError> {
-    let seq = |entry: Option<&Arc<LogEntry>>| entry.map_or(0, |entry| entry.seq);
-    let (first, last) = (seq(entries.first()), seq(entries.last()));
-    if last > MOST_ENTRIES {
-        return Err(StoreError::new(format!("a task's log cannot have more than {MOST_ENTRIES} entries")));
-    }
-    let lines: Vec<_> = entries.iter().map(|entry| (entry.seq, entry.at.micros(), &entry.event)).collect();
-    let mut text = Vec::with_capacity(TYPICAL_ROW_BYTES);
-    let written = serde_json::to_writer(&mut text, &lines).map_err(|error| error.to_string());
-    let entries = written.and_then(|()| String::from_utf8(text).map_err(|error| error.to_string()));
-    let entries = entries.map_err(|error| StoreError::new(format!("an entry cannot be written as JSON: {error}")))?;
-    Ok(LogRow { first_seq: first as i64, last_seq: last as i64, entries })
-}
+use crate::rows::log::decode_row;
 
 pub(super) fn place(task: i64, seq: i64) -> i64 {
     (task << ENTRY_BITS) | seq
@@ -110,10 +66,4 @@ pub(super) fn read(
         )));
     }
     Ok(found)
-}
-
-pub(super) fn decode_row(text: &str) -> Result<Vec<LogEntry>, SqliteFault> {
-    let lines: Vec<(u64, i64, TaskEvent)> =
-        from_json(text).map_err(|error| SqliteFault::unreadable(format!("a row of the log: {error}")))?;
-    Ok(lines.into_iter().map(|(seq, at, event)| LogEntry { seq, at: Timestamp::from_micros(at), event }).collect())
 }

@@ -8,11 +8,12 @@ use chancery_core::{StoreError, StoreTrouble, Stored, task_state};
 use chancery_protocol::{Task, TaskEvent};
 use rusqlite::Connection;
 
-use super::entries::{decode_row, places};
+use super::entries::places;
 use super::fault::SqliteFault;
 use super::find::{COLUMNS, stored};
 use super::schema::{self, MOST_ENTRIES};
 use super::{connection, decisions, ended_counts, ledger, snapshots};
+use crate::rows::log::decode_row;
 
 /// What was found in a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

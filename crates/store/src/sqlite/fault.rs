@@ -5,18 +5,20 @@ use std::sync::Arc;
 use chancery_core::{StoreError, StoreTrouble};
 use rusqlite::ErrorCode;
 
+use crate::rows::UnreadableRow;
+
 /// Cheap to clone, because one failed commit is the answer to many appends.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum SqliteFault {
     #[error(transparent)]
     Sqlite(Arc<rusqlite::Error>),
-    #[error("what is stored cannot be read: {0}")]
-    Unreadable(Arc<str>),
+    #[error(transparent)]
+    Unreadable(UnreadableRow),
 }
 
 impl SqliteFault {
     pub(super) fn unreadable(what: impl AsRef<str>) -> Self {
-        Self::Unreadable(what.as_ref().into())
+        Self::Unreadable(UnreadableRow::new(what))
     }
 
     /// The fault lies in the one statement and not in the database, the disk or the machine.
@@ -63,6 +65,12 @@ impl SqliteFault {
 impl From<rusqlite::Error> for SqliteFault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(Arc::new(error))
+    }
+}
+
+impl From<UnreadableRow> for SqliteFault {
+    fn from(row: UnreadableRow) -> Self {
+        Self::Unreadable(row)
     }
 }
 

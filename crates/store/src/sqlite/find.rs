@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use chancery_core::{Names, Progress, Stored, TaskRecord};
-use chancery_protocol::{Caller, ContextId, Dialect, TaskId, TaskState, Timestamp};
+use chancery_protocol::{Caller, ContextId, TaskId, TaskState, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::fault::SqliteFault;
+use crate::rows::dialects::dialect;
 
 /// In the order `stored` reads them.
 pub(super) const COLUMNS: &str = "id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq, bytes, \
@@ -71,10 +72,4 @@ pub(super) fn stored(row: &Row<'_>) -> Result<Stored, SqliteFault> {
             message_only: row.get(11)?,
         },
     })
-}
-
-/// The names that `Dialect` prints.
-pub(super) fn dialect(name: &str) -> Result<Dialect, SqliteFault> {
-    let known = Dialect::ALL.into_iter().find(|dialect| dialect.as_str() == name);
-    known.ok_or_else(|| SqliteFault::unreadable(format!("dialect {name}")))
 }

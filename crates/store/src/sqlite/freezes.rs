@@ -7,6 +7,7 @@ use chancery_protocol::Timestamp;
 use rusqlite::{Connection, Row};
 
 use super::fault::SqliteFault;
+use crate::rows::freezes::{named, scope_named};
 
 pub(super) fn list(connection: &Connection) -> Result<Vec<Freeze>, SqliteFault> {
     let mut statement = connection.prepare_cached("SELECT scope, name, by, at, why FROM freezes")?;
@@ -36,27 +37,9 @@ pub(super) fn remove(connection: &Connection, scope: &FreezeScope) -> Result<boo
     Ok(removed > 0)
 }
 
-fn named(scope: &FreezeScope) -> (&'static str, &str) {
-    match scope {
-        FreezeScope::Tree(root) => ("tree", root),
-        FreezeScope::Caller(caller) => ("caller", caller),
-        FreezeScope::Agent(agent) => ("agent", agent),
-        FreezeScope::Tenant(tenant) => ("tenant", tenant),
-        FreezeScope::Everything => ("everything", ""),
-    }
-}
-
 fn freeze(row: &Row<'_>) -> Result<Freeze, SqliteFault> {
     let text = |at: usize| row.get::<_, String>(at).map(Arc::<str>::from);
-    let name = text(1)?;
-    let scope = match &*text(0)? {
-        "tree" => FreezeScope::Tree(name),
-        "caller" => FreezeScope::Caller(name),
-        "agent" => FreezeScope::Agent(name),
-        "tenant" => FreezeScope::Tenant(name),
-        "everything" => FreezeScope::Everything,
-        other => return Err(SqliteFault::unreadable(format!("a freeze of {other}"))),
-    };
+    let scope = scope_named(&text(0)?, text(1)?)?;
     let why = row.get::<_, Option<String>>(4)?.map(Arc::from);
     Ok(Freeze { scope, by: text(2)?, at: Timestamp::from_micros(row.get(3)?), why })
 }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use chancery_core::budget::{ActualSource, Amount, EstimateSource, SettledReservation};
+use chancery_core::budget::{Amount, SettledReservation};
 use chancery_core::{Governed, LineageRecord, MicroUsd, Spend};
 use chancery_protocol::{TaskId, Timestamp, TraceId};
 use rusqlite::{Connection, Row, Statement, ToSql};
 
 use super::fault::SqliteFault;
-use super::{facts, spent};
+use super::spent;
+use crate::rows::cost_sources::{actual, estimate, number_of_actual, number_of_estimate};
+use crate::rows::facts;
 
 /// Of the table `tasks`, in the order `governed` reads them. The last six are put down when a task has a second turn.
 pub(super) const COLUMNS: &str = "root, trace, parent, depth, settled_usd, settled_tokens, settled_tasks, reserved_usd, \
@@ -177,42 +179,4 @@ pub(super) fn amount(row: &Row<'_>, at: usize) -> rusqlite::Result<Amount> {
     let number = |at: usize| row.get::<_, Option<i64>>(at).map(Option::unwrap_or_default);
     let count = |at: usize| number(at).map(i64::cast_unsigned);
     Ok(Amount { usd: MicroUsd(number(at)?), tokens: count(at + 1)?, tasks: count(at + 2)? })
-}
-
-const fn number_of_estimate(source: EstimateSource) -> i64 {
-    match source {
-        EstimateSource::None => 0,
-        EstimateSource::Hint => 1,
-        EstimateSource::Config => 2,
-        EstimateSource::Card => 3,
-        EstimateSource::Observed => 4,
-        EstimateSource::Policy => 5,
-        EstimateSource::Remainder => 6,
-        EstimateSource::ConfigHint => 7,
-        EstimateSource::CardHint => 8,
-        EstimateSource::ObservedHint => 9,
-    }
-}
-
-fn estimate(number: i64) -> Result<EstimateSource, SqliteFault> {
-    use EstimateSource::{Card, CardHint, Config, ConfigHint, Hint, None, Observed, ObservedHint, Policy, Remainder};
-    let known = [None, Hint, Config, Card, Observed, Policy, Remainder, ConfigHint, CardHint, ObservedHint];
-    let source = known.into_iter().find(|source| number_of_estimate(*source) == number);
-    source.ok_or_else(|| SqliteFault::unreadable(format!("source {number} of an estimate")))
-}
-
-const fn number_of_actual(source: ActualSource) -> i64 {
-    match source {
-        ActualSource::Reported => 1,
-        ActualSource::Configured => 2,
-        ActualSource::Measured => 3,
-        ActualSource::Estimated => 4,
-    }
-}
-
-fn actual(number: i64) -> Result<ActualSource, SqliteFault> {
-    use ActualSource::{Configured, Estimated, Measured, Reported};
-    let known = [Reported, Configured, Measured, Estimated];
-    let source = known.into_iter().find(|source| number_of_actual(*source) == number);
-    source.ok_or_else(|| SqliteFault::unreadable(format!("source {number} of a cost")))
 }

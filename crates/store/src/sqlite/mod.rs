@@ -7,7 +7,6 @@ mod decisions;
 mod ended_counts;
 mod entries;
 mod examine;
-mod facts;
 mod fault;
 mod find;
 mod folder;
@@ -55,11 +54,13 @@ use self::fault::SqliteFault;
 use self::health::{Health, Outlook};
 use self::readers::Readers;
 use self::record::SqliteRecord;
-use self::snapshots::SnapshotRow;
+use self::schema::MOST_ENTRIES;
 use self::threads::{Open, spawn};
 use self::write_job::{WriteOrder, write_job};
 use self::writer::{Job, StoreWriter};
 use crate::plain_ids;
+use crate::rows::decisions::EncodedDecision;
+use crate::rows::snapshots::SnapshotRow;
 
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -250,7 +251,7 @@ impl Store for SqliteStore {
     }
 
     async fn keep_snapshot(&self, snapshot: TaskSnapshot) -> Result<(), StoreError> {
-        let row = SnapshotRow::new(&snapshot)?;
+        let row = SnapshotRow::new(&snapshot, MOST_ENTRIES)?;
         let keep = move |writer: &mut StoreWriter<'_>| snapshots::keep(writer.connection, &row);
         self.write(|answer| Job::Write(write_job("keeping a snapshot", WriteOrder::Tidying, keep, answer))).await
     }
@@ -310,7 +311,7 @@ impl Store for SqliteStore {
     async fn decide(&self, decision: Arc<Decision>) -> Result<(), StoreError> {
         plain_ids::check_decision(&decision)?;
         let lines = self.lines(RecordedWrite::Decision(&decision));
-        let encoded = decisions::Encoded::new(decision)?;
+        let encoded = EncodedDecision::new(decision)?;
         self.perform_as_writer("keeping a decision", move |writer| {
             decisions::keep(writer.connection, &encoded)?;
             writer.add_to_record(&lines);

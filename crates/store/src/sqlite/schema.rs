@@ -3,12 +3,10 @@
 mod one_row;
 mod slim_indexes;
 
-use chancery_core::{Progress, StoreError};
-use chancery_protocol::TaskState;
+use chancery_core::StoreError;
 use rusqlite::Connection;
 
 use super::fault::SqliteFault;
-use crate::numbering;
 
 /// Marks a database file as ours ("Chcy").
 const APPLICATION_ID: i32 = 0x4368_6379;
@@ -86,26 +84,6 @@ pub(super) fn version(connection: &Connection) -> Result<usize, StoreError> {
 fn marks(connection: &Connection) -> Result<(i64, i64, i64), SqliteFault> {
     let number = |sql| connection.query_row(sql, [], |row| row.get(0));
     Ok((number("PRAGMA application_id")?, number("PRAGMA user_version")?, number("SELECT count(*) FROM sqlite_schema")?))
-}
-
-/// The `stage` of a task, which follows from its state. It has a number of its own because the indexes of
-/// unfinished and of finished tasks test it at each write. To test a state against a list, SQLite needs a
-/// temporary table.
-#[derive(Clone, Copy)]
-pub(super) enum TaskStage {
-    Unfinished = 1,
-    Waiting = 2,
-    Finished = 3,
-}
-
-impl TaskStage {
-    pub(super) fn of(progress: &Progress) -> Self {
-        match progress.state {
-            _ if numbering::is_finished(progress) => Self::Finished,
-            TaskState::Submitted | TaskState::Working => Self::Unfinished,
-            _ => Self::Waiting,
-        }
-    }
 }
 
 #[cfg(test)]

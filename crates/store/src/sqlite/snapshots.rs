@@ -1,37 +1,11 @@
 //! Snapshots of tasks as rows: the task without its artifacts, and the artifacts beside it.
 
-use std::sync::Arc;
-
-use chancery_core::{StoreError, TaskSnapshot};
-use chancery_protocol::objects::from_json;
-use chancery_protocol::{Artifact, Task, TaskId};
+use chancery_core::TaskSnapshot;
+use chancery_protocol::TaskId;
 use rusqlite::{Connection, OptionalExtension as _, Row};
-use serde::Serialize;
 
 use super::fault::SqliteFault;
-use super::schema::MOST_ENTRIES;
-
-/// A snapshot in the form of its row. It is made where the snapshot is handed over, so that the one writer only writes.
-#[derive(Debug)]
-pub(super) struct SnapshotRow {
-    task: TaskId,
-    seq: i64,
-    body: String,
-    artifacts: String,
-}
-
-impl SnapshotRow {
-    pub(super) fn new(snapshot: &TaskSnapshot) -> Result<Self, StoreError> {
-        let task = &snapshot.task;
-        let body = Task { artifacts: Vec::new(), ..Task::clone(task) };
-        let seq = snapshot.seq.min(MOST_ENTRIES) as i64;
-        Ok(Self { task: task.id.clone(), seq, body: encode(&body)?, artifacts: encode(&task.artifacts)? })
-    }
-}
-
-fn encode(value: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| StoreError::new(format!("a snapshot cannot be written as JSON: {error}")))
-}
+use crate::rows::snapshots::{SnapshotRow, decode};
 
 /// Part of a batch's transaction. Neither an older snapshot nor one of entries that are not there replaces what is kept.
 pub(super) fn keep(connection: &Connection, row: &SnapshotRow) -> Result<(), SqliteFault> {
@@ -60,11 +34,5 @@ pub(super) fn of_number(connection: &Connection, num: i64) -> Result<Option<Task
 
 fn snapshot(row: &Row<'_>, artifacts: bool) -> Result<TaskSnapshot, SqliteFault> {
     let text = |at: usize| row.get_ref(at).and_then(|value| value.as_str().map_err(Into::into));
-    let unreadable = |error: serde_json::Error| SqliteFault::unreadable(format!("a snapshot: {error}"));
-    let mut task: Task = from_json(text(1)?).map_err(unreadable)?;
-    if artifacts {
-        let found: Vec<Artifact> = from_json(text(2)?).map_err(unreadable)?;
-        task.artifacts = found.into_iter().map(Arc::new).collect();
-    }
-    Ok(TaskSnapshot { seq: row.get(0)?, task: Arc::new(task) })
+    Ok(decode(row.get(0)?, text(1)?, if artifacts { Some(text(2)?) } else { None })?)
 }

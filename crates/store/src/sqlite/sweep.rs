@@ -11,9 +11,9 @@ use super::entries::places;
 use super::fault::SqliteFault;
 use super::keys;
 use super::row_reader::RowReader;
-use super::schema::TaskStage;
 use super::{decisions, outbox, spent};
 use crate::past;
+use crate::rows::stages::TaskStage;
 
 /// What one sweep leaves to the next.
 #[derive(Clone, Debug, Default)]

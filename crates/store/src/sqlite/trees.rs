@@ -7,10 +7,10 @@ use chancery_protocol::{Caller, ContextId, TaskId, TaskState, Timestamp, TraceId
 use rusqlite::{Connection, OptionalExtension, Row, Rows};
 
 use super::fault::SqliteFault;
-use super::find::dialect;
 use super::ledger::{self, COLUMN_COUNT, COLUMNS};
 use super::links;
 use super::spent;
+use crate::rows::dialects::dialect;
 
 /// Of the table `tasks`, after those of the ledger.
 const TASK_COLUMNS: &str = "id, agent, tenant, owner, created_at, state, status_at, context_id, dialect";

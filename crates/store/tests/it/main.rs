@@ -3,3 +3,5 @@
 
 mod contract;
 mod delivering;
+mod postgres;
+mod server;

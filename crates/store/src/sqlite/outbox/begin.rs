@@ -6,6 +6,7 @@ use chancery_protocol::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::{register, rows};
+use crate::rows::lane_words::kind_number;
 use crate::sqlite::fault::SqliteFault;
 use crate::{lanes, numbering};
 
@@ -126,7 +127,7 @@ impl<'c> Laning<'c> {
             cursor.next_at.micros(),
             start.ended_at,
             cursor.span.map(|span| span.to),
-            cursor.span.map(|span| rows::kind_number(span.kind)),
+            cursor.span.map(|span| kind_number(span.kind)),
             due_at.map(Timestamp::micros),
         ])?;
         Ok(BegunLane { lane, due: due_at.is_some(), sooner })

@@ -10,6 +10,7 @@ use rusqlite::{Connection, params_from_iter};
 use super::conditions::WhereClause;
 use super::{origins, register, rows};
 use crate::lanes;
+use crate::rows::lane_words::state_of_name;
 use crate::sqlite::fault::SqliteFault;
 
 fn limit(limit: usize) -> i64 {
@@ -25,22 +26,11 @@ fn conditions(filter: &LaneFilter, after: u64, most: usize) -> (String, Vec<Valu
     all.and("t.id = ?", filter.task.as_ref().map(|task| task.as_str().to_owned()));
     all.and("r.id = ?", filter.registration.as_ref().map(text));
     all.and("l.lane = ?", filter.lane.map(u64::cast_signed));
-    all.and("l.state = ?", filter.state.as_ref().map(|state| state_number(state)));
+    all.and("l.state = ?", filter.state.as_ref().map(|state| state_of_name(state)));
     let (mut sql, mut values) = all.into_parts();
     sql.push_str(" ORDER BY l.lane LIMIT ?");
     values.push(Value::Integer(limit(most)));
     (sql, values)
-}
-
-/// A name that no state has matches none.
-fn state_number(name: &str) -> i64 {
-    match name {
-        "active" => 1,
-        "paused" => 2,
-        "disabled" => 3,
-        "gone" => 4,
-        _ => 0,
-    }
 }
 
 pub(super) fn lanes(connection: &Connection, filter: &LaneFilter, after: u64, most: usize) -> Result<Vec<Lane>, SqliteFault> {

@@ -68,4 +68,4 @@ pub(in crate::sqlite) fn uncount(connection: &Connection, tenant: &str) -> Resul
 }
 
 /// Whether deliveries may still be made by lanes in this state.
-pub(super) const GONE: i64 = super::rows::state_number(LaneState::Gone);
+pub(super) const GONE: i64 = crate::rows::lane_words::state_number(LaneState::Gone);

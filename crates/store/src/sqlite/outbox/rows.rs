@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use chancery_core::push::{
-    Cursor, DisableReason, Lane, LaneState, PushEvents, PushProfile, Registration, RegistrationId, SealedSecret, Span, SpanKind,
-};
+use chancery_core::push::{Cursor, Lane, PushProfile, Registration, RegistrationId, SealedSecret, Span};
 use chancery_protocol::{Caller, TaskId, Timestamp, TraceId};
 use rusqlite::{Connection, OptionalExtension, Params, Row, Statement, ToSql, params};
 
 use crate::lanes;
+use crate::rows::dialects::dialect;
+use crate::rows::lane_words::{events_name, events_named, kind_number, kind_numbered, state_named, state_names};
 use crate::sqlite::fault::SqliteFault;
-use crate::sqlite::find::dialect;
 
 /// The columns that `lane` reads, in its order. The last entry of a due lane is read from its task. So an
 /// append to a task whose webhooks are behind need not write its lanes.
@@ -161,59 +160,4 @@ fn cursor(row: &Row<'_>, from: usize) -> Result<Cursor, SqliteFault> {
         lease_until: Timestamp::from_micros(row.get(from + 9)?),
         span,
     })
-}
-
-pub(super) const fn state_number(state: LaneState) -> i64 {
-    match state {
-        LaneState::Active => 1,
-        LaneState::Paused => 2,
-        LaneState::Disabled(_) => 3,
-        LaneState::Gone => 4,
-        // Those have no row.
-        LaneState::Deleted => 5,
-    }
-}
-
-fn state_names(state: LaneState) -> (i64, Option<&'static str>) {
-    let reason = match state {
-        LaneState::Disabled(reason) => Some(reason.as_str()),
-        _ => None,
-    };
-    (state_number(state), reason)
-}
-
-fn state_named(number: i64, reason: Option<&str>) -> Result<LaneState, SqliteFault> {
-    let known = |name: &str| DisableReason::ALL.into_iter().find(|reason| reason.as_str() == name);
-    match (number, reason.and_then(known)) {
-        (1, _) => Ok(LaneState::Active),
-        (2, _) => Ok(LaneState::Paused),
-        (3, Some(reason)) => Ok(LaneState::Disabled(reason)),
-        (4, _) => Ok(LaneState::Gone),
-        _ => Err(SqliteFault::unreadable(format!("lane state {number} {reason:?}"))),
-    }
-}
-
-pub(super) const fn kind_number(kind: SpanKind) -> i64 {
-    match kind {
-        SpanKind::Single => 1,
-        SpanKind::Merged => 2,
-        SpanKind::Snapshot => 3,
-    }
-}
-
-fn kind_numbered(number: i64) -> Result<SpanKind, SqliteFault> {
-    let known = SpanKind::ALL.into_iter().find(|kind| kind_number(*kind) == number);
-    known.ok_or_else(|| SqliteFault::unreadable(format!("span kind {number}")))
-}
-
-pub(super) const fn events_name(events: PushEvents) -> &'static str {
-    match events {
-        PushEvents::All => "all",
-        PushEvents::Status => "status",
-    }
-}
-
-fn events_named(name: &str) -> Result<PushEvents, SqliteFault> {
-    let known = [PushEvents::All, PushEvents::Status].into_iter().find(|events| events_name(*events) == name);
-    known.ok_or_else(|| SqliteFault::unreadable(format!("events {name}")))
 }

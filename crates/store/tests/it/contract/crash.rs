@@ -8,29 +8,34 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use chancery_core::{Append, Store};
-use chancery_store::{SqliteOptions, SqliteStore};
+use chancery_store::{PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use chancery_testkit::HookedStore;
 
 use crate::contract::sample::{decision, governed_creation, piece, pieces, spend, task};
+use crate::server::TestDatabase;
 
-const FOLDER: &str = "CHANCERY_TEST_CRASH_FOLDER";
+const PLACE: &str = "CHANCERY_TEST_CRASH_PLACE";
 const ANSWER_FIRST: &str = "CHANCERY_TEST_CRASH_ANSWER_FIRST";
 const WRITERS: u64 = 16;
 const CYCLES: u64 = 12;
 /// The entries of each append after the first.
 const TURNS: [(u64, u64); 3] = [(2, 2), (3, 70), (71, 72)];
 
-fn open(folder: &Path) -> Arc<dyn Store> {
+/// The store of a folder, or of the database that a URL names.
+async fn open(place: &str) -> Arc<dyn Store> {
+    if place.starts_with("postgres://") {
+        return Arc::new(PostgresStore::open(PostgresOptions::at(place)).await.unwrap());
+    }
     // Small limits, so that the log is carried over and started anew while the process is killed.
     let options = SqliteOptions { wal_limit_bytes: 64 * 1024, ..SqliteOptions::default() };
-    Arc::new(SqliteStore::open(folder.join("chancery.db"), options).unwrap())
+    Arc::new(SqliteStore::open(Path::new(place).join("chancery.db"), options).unwrap())
 }
 
 /// The process that is to be killed: appends without end, and says so after each answer.
-fn write_until_killed(folder: &Path, answer_first: bool) {
+fn write_until_killed(place: &str, answer_first: bool) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let sound = open(folder);
+        let sound = open(place).await;
         let store = if answer_first { Arc::new(HookedStore::answering_before_commit(sound)) } else { sound };
         let generation = store.unfinished().await.unwrap().len();
         let writers = (0..WRITERS).map(|writer| {
@@ -60,10 +65,10 @@ fn say(id: &str, seq: u64) {
 }
 
 /// Starts the writing process, kills it after so many lines, and answers what it had claimed by then.
-fn claims_of_a_killed_writer(test: &str, folder: &Path, lines: u64, answer_first: bool) -> HashMap<String, u64> {
+fn claims_of_a_killed_writer(test: &str, place: &str, lines: u64, answer_first: bool) -> HashMap<String, u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
-        .env(FOLDER, folder)
+        .env(PLACE, place)
         .envs(answer_first.then_some((ANSWER_FIRST, "1")))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -88,8 +93,8 @@ fn claims_of_a_killed_writer(test: &str, folder: &Path, lines: u64, answer_first
 }
 
 /// What the store does not have although it was claimed. What it has must be whole in any case.
-async fn missing(folder: &Path, claims: &HashMap<String, u64>) -> Vec<String> {
-    let store = open(folder);
+async fn missing(place: &str, claims: &HashMap<String, u64>) -> Vec<String> {
+    let store = open(place).await;
     let mut missing = Vec::new();
     for (id, claimed) in claims {
         let stored = store.find_any(id).await.unwrap().map_or(0, |stored| stored.progress.seq);
@@ -109,8 +114,8 @@ async fn missing(folder: &Path, claims: &HashMap<String, u64>) -> Vec<String> {
 }
 
 fn role_of_writer() -> bool {
-    let Some(folder) = std::env::var_os(FOLDER) else { return false };
-    write_until_killed(folder.as_ref(), std::env::var_os(ANSWER_FIRST).is_some());
+    let Ok(place) = std::env::var(PLACE) else { return false };
+    write_until_killed(&place, std::env::var_os(ANSWER_FIRST).is_some());
     true
 }
 
@@ -120,21 +125,46 @@ fn moment(seed: u64, cycle: u64) -> u64 {
     1 + (mixed >> 33) % 700
 }
 
+/// Kills the writing process of a test again and again. What it was told is recorded has to be there each time.
+fn survive_kills(test: &str, place: &str) {
+    let seed = RandomState::new().hash_one(std::process::id());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut all = HashMap::new();
+    for cycle in 0..CYCLES {
+        all.extend(claims_of_a_killed_writer(test, place, moment(seed, cycle), false));
+        let missing = runtime.block_on(missing(place, &all));
+        assert!(missing.is_empty(), "seed {seed}, cycle {cycle}: {missing:?}");
+    }
+}
+
+/// Whether a kill shows that answers came before commits.
+fn is_found_out(test: &str, place: &str, cycle: u64) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let claims = claims_of_a_killed_writer(test, place, moment(1, cycle), true);
+    !runtime.block_on(missing(place, &claims)).is_empty()
+}
+
+fn path_of(folder: &tempfile::TempDir) -> &str {
+    folder.path().to_str().unwrap()
+}
+
 #[test]
 fn what_was_acknowledged_survives_a_kill_at_any_moment() {
     if role_of_writer() {
         return;
     }
-    let seed = RandomState::new().hash_one(std::process::id());
     let folder = tempfile::tempdir().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut all = HashMap::new();
-    for cycle in 0..CYCLES {
-        let test = "contract::crash::what_was_acknowledged_survives_a_kill_at_any_moment";
-        all.extend(claims_of_a_killed_writer(test, folder.path(), moment(seed, cycle), false));
-        let missing = runtime.block_on(missing(folder.path(), &all));
-        assert!(missing.is_empty(), "seed {seed}, cycle {cycle}: {missing:?}");
+    survive_kills("contract::crash::what_was_acknowledged_survives_a_kill_at_any_moment", path_of(&folder));
+}
+
+#[test]
+fn what_postgresql_acknowledged_survives_a_kill_of_the_node_at_any_moment() {
+    if role_of_writer() {
+        return;
     }
+    let database = TestDatabase::make();
+    let test = "contract::crash::what_postgresql_acknowledged_survives_a_kill_of_the_node_at_any_moment";
+    survive_kills(test, &database.url());
 }
 
 #[test]
@@ -142,12 +172,19 @@ fn a_store_that_answers_before_it_commits_is_found_out() {
     if role_of_writer() {
         return;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let found_out = (0..CYCLES).any(|cycle| {
         let folder = tempfile::tempdir().unwrap();
-        let test = "contract::crash::a_store_that_answers_before_it_commits_is_found_out";
-        let claims = claims_of_a_killed_writer(test, folder.path(), moment(1, cycle), true);
-        !runtime.block_on(missing(folder.path(), &claims)).is_empty()
+        is_found_out("contract::crash::a_store_that_answers_before_it_commits_is_found_out", path_of(&folder), cycle)
     });
+    assert!(found_out, "{CYCLES} kills lost nothing although answers came before commits");
+}
+
+#[test]
+fn a_store_on_postgresql_that_answers_before_it_commits_is_found_out() {
+    if role_of_writer() {
+        return;
+    }
+    let test = "contract::crash::a_store_on_postgresql_that_answers_before_it_commits_is_found_out";
+    let found_out = (0..CYCLES).any(|cycle| is_found_out(test, &TestDatabase::make().url(), cycle));
     assert!(found_out, "{CYCLES} kills lost nothing although answers came before commits");
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
 use crate::contract::model::{Answer, Kept, Model};
-use crate::contract::sample::{Opened, ada, at, bob, decision, governed, memory, piece, record, spend, sqlite};
+use crate::contract::sample::{Opened, ada, at, bob, decision, governed, memory, piece, postgres, record, spend, sqlite};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -259,21 +259,26 @@ async fn run(Opened { store, .. }: Opened, steps: Vec<Step>) -> Result<(), TestC
     agree(&*store, &model).await
 }
 
-fn check(open: fn() -> Opened, cases: u32) {
+fn check<O: Future<Output = Opened>>(open: impl Fn() -> O, cases: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let histories = prop::collection::vec(step(), 0..60);
     proptest::test_runner::TestRunner::new(config)
-        .run(&histories, |steps| runtime.block_on(run(open(), steps)))
+        .run(&histories, |steps| runtime.block_on(async { run(open().await, steps).await }))
         .unwrap_or_else(|fault| panic!("{fault}"));
 }
 
 #[test]
 fn random_histories_on_the_memory_store_go_as_in_the_model() {
-    check(memory, 1000);
+    check(async || memory(), 1000);
 }
 
 #[test]
 fn random_histories_on_sqlite_go_as_in_the_model() {
-    check(sqlite, 80);
+    check(async || sqlite(), 80);
+}
+
+#[test]
+fn random_histories_on_postgresql_go_as_in_the_model() {
+    check(postgres, 40);
 }

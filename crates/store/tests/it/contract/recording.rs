@@ -28,7 +28,7 @@ fn open(path: &Path, scribe: &Arc<Recorder>) -> Arc<dyn Store> {
 }
 
 /// Six tasks that are made and end, a refusal, a task that is taken back, and what nothing came of.
-async fn fill(store: &dyn Store) {
+pub(crate) async fn fill(store: &dyn Store) {
     for number in 0..6 {
         let task = task(&format!("t{number}"));
         store.append(creation(&task)).await.unwrap();
@@ -47,7 +47,7 @@ async fn fill(store: &dyn Store) {
     assert!(store.append(out_of_turn).await.is_err());
 }
 
-const ENTRIES: u64 = 6 * 4 + 1 + 1 + 1;
+pub(crate) const ENTRIES: u64 = 6 * 4 + 1 + 1 + 1;
 
 pub(crate) async fn entries(store: &dyn Store) -> Vec<Entry> {
     let (mut prev, mut all) = (NOTHING, Vec::new());

@@ -16,29 +16,38 @@ use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
 use chancery_testkit::HookedStore;
 use tempfile::TempDir;
 
+use crate::server::TestDatabase;
+
 pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
     /// The same one.
     pub(crate) outbox: Arc<dyn Outbox>,
-    /// Goes when the test ends.
+    /// Go when the test ends.
     _folder: Option<TempDir>,
+    _database: Option<TestDatabase>,
 }
 
 pub(crate) fn memory() -> Opened {
     let store = Arc::new(MemoryStore::new());
-    Opened { outbox: Arc::clone(&store) as _, store, _folder: None }
+    Opened { outbox: Arc::clone(&store) as _, store, _folder: None, _database: None }
 }
 
 pub(crate) fn sqlite() -> Opened {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteStore::open(folder.path().join("chancery.db"), SqliteOptions::default()).unwrap());
-    Opened { outbox: Arc::clone(&store) as _, store, _folder: Some(folder) }
+    Opened { outbox: Arc::clone(&store) as _, store, _folder: Some(folder), _database: None }
+}
+
+pub(crate) async fn postgres() -> Opened {
+    let database = tokio::task::spawn_blocking(TestDatabase::make).await.unwrap();
+    let store = Arc::new(database.open().await);
+    Opened { outbox: Arc::clone(&store) as _, store, _folder: None, _database: Some(database) }
 }
 
 /// The wrapper that other tests hook into: it has to hand every call on as it is.
 pub(crate) fn hooked() -> Opened {
     let store = Arc::new(MemoryStore::new());
-    Opened { outbox: Arc::clone(&store) as _, store: Arc::new(HookedStore::around(store)), _folder: None }
+    Opened { outbox: Arc::clone(&store) as _, store: Arc::new(HookedStore::around(store)), _folder: None, _database: None }
 }
 
 /// Runs each of the named functions as a test of its own on each store.
@@ -54,6 +63,12 @@ macro_rules! on_every_store {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
                 super::$name(crate::contract::sample::memory()).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(crate::contract::sample::postgres().await).await;
             })*
         }
         mod sqlite {

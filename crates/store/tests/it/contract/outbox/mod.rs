@@ -43,11 +43,11 @@ fn registration(task: &TaskRecord, id: &str, origin: &str) -> Registration {
     }
 }
 
-fn new(task: &TaskRecord, id: &str, origin: &str) -> NewRegistration {
+pub(crate) fn new(task: &TaskRecord, id: &str, origin: &str) -> NewRegistration {
     NewRegistration { registration: registration(task, id, origin), limits: LIMITS, held: false, snapshot: false }
 }
 
-const ORIGIN: &str = "https://hooks.example:443";
+pub(crate) const ORIGIN: &str = "https://hooks.example:443";
 
 /// A webhook of that name.
 pub(crate) fn new_registration(task: &TaskRecord, id: &str) -> NewRegistration {
@@ -55,16 +55,16 @@ pub(crate) fn new_registration(task: &TaskRecord, id: &str) -> NewRegistration {
 }
 
 /// Makes a task with a webhook.
-fn told_creation(task: &Arc<TaskRecord>, held: bool) -> Append {
+pub(crate) fn told_creation(task: &Arc<TaskRecord>, held: bool) -> Append {
     let register = NewRegistration { held, ..new(task, "w", ORIGIN) };
     Append { register: Some(Box::new(register)), ..creation(task) }
 }
 
-async fn claim(outbox: &dyn Outbox, now: Timestamp) -> Vec<Lane> {
+pub(crate) async fn claim(outbox: &dyn Outbox, now: Timestamp) -> Vec<Lane> {
     outbox.claim(now, LEASE, 100, 100, &[]).await.unwrap()
 }
 
-fn step(lane: &Lane, step: LaneAction, now: Timestamp) -> LaneStep {
+pub(crate) fn step(lane: &Lane, step: LaneAction, now: Timestamp) -> LaneStep {
     LaneStep {
         lane: lane.number(),
         epoch: lane.cursor.epoch,
@@ -105,11 +105,11 @@ fn letter(lane: &Lane, at: Timestamp) -> Box<DeadLetter> {
     })
 }
 
-fn attempt(lane: &Lane, n: u32, at: Timestamp) -> DeliveryAttempt {
+pub(crate) fn attempt(lane: &Lane, n: u32, at: Timestamp) -> DeliveryAttempt {
     DeliveryAttempt { lane: lane.number(), seq: lane.cursor.head, n, at, ms: 3, outcome: "retry".into(), http: Some(503) }
 }
 
-fn receipt(lane: &Lane, seq: u64, hash: u8, at: Timestamp) -> Box<Receipt> {
+pub(crate) fn receipt(lane: &Lane, seq: u64, hash: u8, at: Timestamp) -> Box<Receipt> {
     let registration = &lane.registration;
     Box::new(Receipt {
         webhook_id: format!("msg_{seq}").into(),

@@ -9,7 +9,7 @@ use chancery_core::{Fact, Governed, MicroUsd, Rule, StoreError, Verdict};
 use chancery_protocol::AgentName;
 use serde::{Deserialize, Serialize};
 
-use super::fault::SqliteFault;
+use super::UnreadableRow;
 
 /// A verdict: the rule, whether it passed, and what that rests on.
 type Line<F> = (Rule, bool, F);
@@ -37,7 +37,7 @@ struct LineageJson<'a> {
 /// The caps on money, tokens and tasks. Money is an integer, so it is exact.
 type CapNumbers = (Option<i64>, Option<u64>, Option<u64>);
 
-pub(super) fn encode(governed: &Governed) -> Result<String, StoreError> {
+pub(crate) fn encode(governed: &Governed) -> Result<String, StoreError> {
     let kinship = &governed.kinship;
     let facts = LineageJson {
         path: kinship.path.to_vec(),
@@ -72,17 +72,17 @@ struct Read {
 }
 
 #[derive(Debug)]
-pub(super) struct Facts {
-    pub(super) path: AgentPath,
-    pub(super) attribution: Attribution,
-    pub(super) made: bool,
-    pub(super) claimed: Option<Box<ClaimedContext>>,
-    pub(super) skill: Option<Arc<str>>,
-    pub(super) allowance: Option<Caps>,
-    pub(super) verdicts: Arc<[Verdict]>,
+pub(crate) struct Facts {
+    pub(crate) path: AgentPath,
+    pub(crate) attribution: Attribution,
+    pub(crate) made: bool,
+    pub(crate) claimed: Option<Box<ClaimedContext>>,
+    pub(crate) skill: Option<Arc<str>>,
+    pub(crate) allowance: Option<Caps>,
+    pub(crate) verdicts: Arc<[Verdict]>,
 }
 
-pub(super) fn decode(text: &str) -> Result<Facts, SqliteFault> {
+pub(crate) fn decode(text: &str) -> Result<Facts, UnreadableRow> {
     let read: Read = parse(text)?;
     let verdicts = read.verdicts.into_iter().map(|(rule, passed, facts)| Verdict { rule, passed, facts });
     Ok(Facts {
@@ -97,7 +97,7 @@ pub(super) fn decode(text: &str) -> Result<Facts, SqliteFault> {
 }
 
 /// The skill alone: nothing else of a task outlives it.
-pub(super) fn skill(text: &str) -> Result<Option<Arc<str>>, SqliteFault> {
+pub(crate) fn skill(text: &str) -> Result<Option<Arc<str>>, UnreadableRow> {
     #[derive(Deserialize)]
     struct Skill {
         #[serde(rename = "s", default)]
@@ -106,6 +106,6 @@ pub(super) fn skill(text: &str) -> Result<Option<Arc<str>>, SqliteFault> {
     parse::<Skill>(text).map(|facts| facts.skill)
 }
 
-fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, SqliteFault> {
-    serde_json::from_str(text).map_err(|error| SqliteFault::unreadable(format!("the facts of a task: {error}")))
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, UnreadableRow> {
+    serde_json::from_str(text).map_err(|error| UnreadableRow::new(format!("the facts of a task: {error}")))
 }

@@ -1,0 +1,113 @@
+//! The fence: a row for each writer, which every batch counts up and which a later owner of the database closes.
+
+use deadpool_postgres::ClientWrapper;
+use uuid::Uuid;
+
+use super::columns::{self, Columns as _, DatabaseSession};
+use super::ended_counts;
+use super::fault::PostgresFault;
+
+/// The one writer of a node.
+pub(super) const PLAIN_WRITER: i64 = 0;
+
+/// Whose row the fence is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct WriterIdentity {
+    pub(super) node: i64,
+    /// Random for each start, as text.
+    pub(super) life: String,
+    pub(super) writer: i64,
+}
+
+/// A writer's row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FenceRow {
+    /// The number of the last batch that is in.
+    pub(super) batch: i64,
+    pub(super) closed: bool,
+}
+
+impl FenceRow {
+    /// What the row says about a batch whose answer is lost.
+    pub(super) fn verdict(row: Option<Self>, sent: i64) -> FenceVerdict {
+        match row {
+            // A row that is closed still says whether the last batch before that was in.
+            Some(Self { batch, .. }) if batch == sent => FenceVerdict::In,
+            None | Some(Self { closed: true, .. }) => FenceVerdict::Refused(PostgresFault::Fenced),
+            Some(Self { batch, .. }) if batch == sent - 1 => FenceVerdict::Out,
+            Some(Self { batch, .. }) => {
+                let words = format!("batch {} was confirmed, and the newest it has is {batch}", sent - 1);
+                FenceVerdict::Refused(PostgresFault::LostCommits(words.into()))
+            }
+        }
+    }
+}
+
+/// Whether a batch is in.
+#[derive(Debug)]
+pub(super) enum FenceVerdict {
+    In,
+    Out,
+    /// Neither it nor any later one gets in.
+    Refused(PostgresFault),
+}
+
+/// Joins as the only node: takes a number, closes the writers of all others, and opens its own. From then on nothing that they
+/// send gets in. It waits for a batch that is under way.
+pub(super) async fn take_over(session: &ClientWrapper) -> Result<WriterIdentity, PostgresFault> {
+    session.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+    let taken = take_over_within(session).await;
+    session.batch_execute(if taken.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
+    taken
+}
+
+async fn take_over_within(session: &ClientWrapper) -> Result<WriterIdentity, PostgresFault> {
+    // One start after the other.
+    session.rows("SELECT pg_advisory_xact_lock(hashtext('chancery take over'))", &[]).await?;
+    let node = columns::number(session, "SELECT nextval('node_numbers')", &[]).await?;
+    let life = Uuid::now_v7().to_string();
+    // Rows that were closed before are of no use to anyone: their nodes had a whole start to read them.
+    session.execute("DELETE FROM writers WHERE closed", &[]).await?;
+    session.execute("DELETE FROM nodes WHERE node NOT IN (SELECT node FROM writers)", &[]).await?;
+    session.execute("UPDATE writers SET closed = true", &[]).await?;
+    let made = "INSERT INTO nodes (node, life, version) VALUES ($1, $2::text::uuid, $3)";
+    session.execute(made, &[&node, &life, &env!("CARGO_PKG_VERSION")]).await?;
+    let opened = "INSERT INTO writers (node, life, writer, batch, closed) VALUES ($1, $2::text::uuid, $3, 0, false)";
+    session.execute(opened, &[&node, &life, &PLAIN_WRITER]).await?;
+    ended_counts::gather(session, node).await?;
+    Ok(WriterIdentity { node, life, writer: PLAIN_WRITER })
+}
+
+const ROW: &str = "SELECT batch, closed FROM writers WHERE node = $1 AND life = $2::text::uuid AND writer = $3";
+
+impl WriterIdentity {
+    pub(super) async fn row(&self, session: &ClientWrapper) -> Result<Option<FenceRow>, PostgresFault> {
+        self.read(session, ROW).await
+    }
+
+    /// The same, and holds the row until the transaction ends: a first sending that comes late has to wait, and then fails.
+    pub(super) async fn locked_row(&self, session: &ClientWrapper) -> Result<Option<FenceRow>, PostgresFault> {
+        self.read(session, &format!("{ROW} FOR UPDATE")).await
+    }
+
+    async fn read(&self, session: &ClientWrapper, sql: &str) -> Result<Option<FenceRow>, PostgresFault> {
+        let found = columns::row(session, sql, &[&self.node, &self.life, &self.writer]).await?;
+        found.map(|row| Ok(FenceRow { batch: row.count(0)?.cast_signed(), closed: row.try_get(1)? })).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_row_tells_a_batch_that_is_in_from_one_that_is_not_and_from_lost_commits() {
+        let row = |batch, closed| Some(FenceRow { batch, closed });
+        assert!(matches!(FenceRow::verdict(row(7, false), 7), FenceVerdict::In));
+        assert!(matches!(FenceRow::verdict(row(7, true), 7), FenceVerdict::In), "closed after it");
+        assert!(matches!(FenceRow::verdict(row(6, false), 7), FenceVerdict::Out));
+        assert!(matches!(FenceRow::verdict(row(6, true), 7), FenceVerdict::Refused(PostgresFault::Fenced)));
+        assert!(matches!(FenceRow::verdict(None, 7), FenceVerdict::Refused(PostgresFault::Fenced)));
+        assert!(matches!(FenceRow::verdict(row(4, false), 7), FenceVerdict::Refused(PostgresFault::LostCommits(_))));
+    }
+}

@@ -1,0 +1,68 @@
+//! What is known of the writer's connection: whether writes are refused at once, and whether a trial write is due.
+
+use std::sync::{Mutex, PoisonError};
+
+use chancery_core::StoreError;
+
+use super::fault::{FaultScope, PostgresFault};
+
+/// What the last batch showed.
+#[derive(Clone, Debug, Default)]
+enum WriterStanding {
+    #[default]
+    Works,
+    /// The last batch failed, and the next one may not.
+    Failed,
+    /// No batch of this node gets in any more.
+    Ended(PostgresFault),
+}
+
+/// The writer's standing, shared with all who ask for writes.
+#[derive(Debug, Default)]
+pub(super) struct WriterHealth(Mutex<WriterStanding>);
+
+/// What a look at the health says is to be done.
+pub(super) enum HealthAdvice {
+    Fine,
+    /// A trial write tells more.
+    TryWrite,
+    Unwell(StoreError),
+}
+
+impl WriterHealth {
+    pub(super) fn wrote(&self) {
+        let mut standing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*standing, WriterStanding::Ended(_)) {
+            *standing = WriterStanding::Works;
+        }
+    }
+
+    pub(super) fn note(&self, fault: &PostgresFault) {
+        let ends = matches!(fault, PostgresFault::Fenced | PostgresFault::LostCommits(_));
+        let mut standing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*standing, WriterStanding::Ended(_)) {
+            return;
+        }
+        if ends {
+            *standing = WriterStanding::Ended(fault.clone());
+        } else if fault.scope() != FaultScope::OneWrite {
+            *standing = WriterStanding::Failed;
+        }
+    }
+
+    /// Refuses at once where no write can succeed any more.
+    pub(super) fn may_write(&self) -> Result<(), StoreError> {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            WriterStanding::Ended(fault) => Err(fault.clone().while_doing("writing")),
+            WriterStanding::Works | WriterStanding::Failed => Ok(()),
+        }
+    }
+
+    pub(super) fn advice(&self) -> HealthAdvice {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            WriterStanding::Works => HealthAdvice::Fine,
+            WriterStanding::Failed => HealthAdvice::TryWrite,
+            WriterStanding::Ended(fault) => HealthAdvice::Unwell(fault.clone().while_doing("writing")),
+        }
+    }
+}

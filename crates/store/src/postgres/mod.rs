@@ -1,0 +1,146 @@
+//! Tasks in a PostgreSQL database: one task writes and commits in groups, a few sessions read.
+//!
+//! Each batch passes a fence, the row of its writer, and counts it up. So a later owner of the database shuts this one out, and
+//! after a broken connection the row says whether the last batch is in.
+
+mod append;
+mod batch;
+mod batch_sql;
+mod columns;
+mod conditions;
+mod connection;
+mod decisions;
+mod ended_counts;
+mod entries;
+mod fault;
+mod fence;
+mod find;
+mod flight;
+mod freezes;
+mod health;
+mod keys;
+mod ledger;
+mod links;
+mod list;
+mod nonces;
+mod options;
+mod outbox;
+mod port;
+mod readers;
+mod record;
+mod requests;
+mod schema;
+mod snapshots;
+mod spent;
+mod sweep;
+mod task_rows;
+mod tls;
+mod trees;
+mod writer;
+mod writer_state;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chancery_core::{RecordLines, RecordNote, RecordedWrite, Scribe, StoreError, spawn_watched};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+pub use self::options::{PostgresOptions, SslMode};
+
+use self::connection::DatabaseConnector;
+use self::health::WriterHealth;
+use self::readers::PostgresReaders;
+use self::record::PostgresRecord;
+use self::requests::{QueuedWrite, WriteRequests};
+use self::writer::BatchWriter;
+use self::writer_state::WriterState;
+
+/// A store in a PostgreSQL database. One node uses it at a time: the one that opened it last.
+#[derive(Debug)]
+pub struct PostgresStore {
+    requests: WriteRequests,
+    readers: PostgresReaders,
+    health: Arc<WriterHealth>,
+    /// What each write adds to, if a record is kept.
+    record: Option<Arc<PostgresRecord>>,
+    /// Taken when the store closes.
+    open: Mutex<Option<OpenWriter>>,
+}
+
+/// The writer's queue and task. Dropping the queue lets the writer end once it has written what is queued.
+#[derive(Debug)]
+struct OpenWriter {
+    queue: mpsc::Sender<QueuedWrite>,
+    task: JoinHandle<()>,
+}
+
+impl PostgresStore {
+    /// Connects, checks the database, brings it to the newest version, and takes it over: the writes of a node that used it before
+    /// are refused from then on.
+    pub async fn open(options: PostgresOptions) -> Result<Self, StoreError> {
+        Self::open_recording(options, None).await
+    }
+
+    /// The same, with a record that each write adds to.
+    pub async fn open_recording(options: PostgresOptions, scribe: Option<Arc<dyn Scribe>>) -> Result<Self, StoreError> {
+        let shown = options.shown_url();
+        Self::open_unnamed(options, scribe)
+            .await
+            .map_err(|error| StoreError { message: format!("{shown}: {}", error.message), ..error })
+    }
+
+    async fn open_unnamed(options: PostgresOptions, scribe: Option<Arc<dyn Scribe>>) -> Result<Self, StoreError> {
+        let connector = DatabaseConnector::new(options)?;
+        let opening = |fault: fault::PostgresFault| fault.while_doing("opening the database");
+        let session = connector.open().await.map_err(opening)?;
+        schema::prepare(&session).await?;
+        let identity = fence::take_over(&session).await.map_err(opening)?;
+        outbox::orphan_all(&session).await.map_err(|fault| fault.while_doing("taking over deliveries"))?;
+        let nonces = columns::number(&session, "SELECT count(*) FROM nonces", &[]).await.map_err(opening)?;
+        let chain = match &scribe {
+            Some(scribe) => {
+                let end = record::end(&session).await.map_err(|fault| fault.while_doing("reading the record"))?;
+                Some(scribe.go_on(end))
+            }
+            None => None,
+        };
+        drop(session);
+        let connector = connector.of_node(identity.node);
+        let readers = PostgresReaders::new(connector.clone())?;
+        let (queue, writes) = mpsc::channel(connector.options().queue_limit.max(1));
+        let health = Arc::new(WriterHealth::default());
+        let patience = connector.options().patience();
+        let requests = WriteRequests { queue: queue.downgrade(), health: Arc::clone(&health), patience };
+        let state = WriterState::new(identity, chain, nonces.max(0).cast_unsigned());
+        let writer = BatchWriter::new(connector, writes, Arc::clone(&health), state);
+        let task = spawn_watched("store-write", writer.run());
+        let record =
+            scribe.map(|scribe| Arc::new(PostgresRecord { scribe, requests: requests.clone(), readers: readers.clone() }));
+        let open = Mutex::new(Some(OpenWriter { queue, task }));
+        Ok(Self { requests, readers, health, record, open })
+    }
+
+    /// What happens, in the words of the record. Nothing if none is kept.
+    fn lines(&self, what: RecordedWrite<'_>) -> RecordLines {
+        self.record.as_ref().map_or_else(RecordLines::default, |record| record.scribe.write(what))
+    }
+
+    fn noted(&self, note: Option<&RecordNote>) -> RecordLines {
+        note.map_or_else(RecordLines::default, |note| self.lines(RecordedWrite::Note(note)))
+    }
+
+    fn scribe(&self) -> Option<Arc<dyn Scribe>> {
+        self.record.as_ref().map(|record| Arc::clone(&record.scribe))
+    }
+
+    fn take_open(&self) -> Option<OpenWriter> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A store that is dropped closes its reading sessions, also where a record of it is still held.
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.readers.close();
+    }
+}

@@ -1,0 +1,11 @@
+//! What only the PostgreSQL store promises: the fence, lost answers, a database that is away, and what is said at the start.
+
+mod cut;
+mod faults;
+mod fence;
+mod load;
+mod outage;
+mod proxy;
+mod restart;
+mod start;
+mod tls;
