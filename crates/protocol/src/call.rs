@@ -38,6 +38,7 @@ pub struct PeerConnection {
 }
 
 impl PeerConnection {
+    /// Makes the connection with this number among those of an address.
     pub fn new(address: IpAddr, number: u64) -> Self {
         let network = match address.to_canonical() {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
