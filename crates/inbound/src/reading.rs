@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chancery_core::{ByteLedger, ByteLimits, BytePermit, COUNTED_FROM};
 use chancery_identity::credentials::Known;
-use chancery_protocol::{Account, Error};
+use chancery_protocol::{CallAccount, Error};
 use http::request::Parts;
 use http_body::Body;
 
@@ -38,7 +38,7 @@ impl InboundLimits {
 #[derive(Debug)]
 pub(crate) struct BodyRoom {
     ledger: Arc<ByteLedger>,
-    account: Account,
+    account: CallAccount,
     limits: ByteLimits,
     permit: Option<BytePermit>,
 }
@@ -151,5 +151,5 @@ impl Doors {
 #[cfg(test)]
 pub(crate) fn room_for_tests(ledger: &Arc<ByteLedger>, number: u64, limits: &InboundLimits) -> BodyRoom {
     let peer = chancery_protocol::PeerConnection::new([192, 0, 2, 1].into(), number);
-    BodyRoom { ledger: Arc::clone(ledger), account: Account::Connection(peer), limits: limits.reading(), permit: None }
+    BodyRoom { ledger: Arc::clone(ledger), account: CallAccount::Connection(peer), limits: limits.reading(), permit: None }
 }
