@@ -7,7 +7,7 @@ use bytes::Bytes;
 use chancery_core::{Agents, Answer, Chancery};
 use chancery_identity::KeyRing;
 use chancery_identity::cards::CardFault;
-use chancery_identity::credentials::{Authenticator, Known};
+use chancery_identity::credentials::Authenticator;
 use chancery_protocol::{CallContext, Error, ErrorKind, Operation, Request as Call, Version};
 use chancery_wire::JsonLimits;
 use http::header::CONTENT_TYPE;
