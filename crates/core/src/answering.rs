@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Account, Error};
+use chancery_protocol::{CallAccount, Error};
 
 use crate::byte_ledger::{ByteLedger, ByteLimits, BytePermit};
 use crate::limits::TaskLimits;
@@ -31,12 +31,12 @@ impl TaskLimits {
 
 impl AnswerLedger {
     /// Room for an answer, or the reason for its refusal.
-    pub(crate) fn reserve(&self, account: &Account, bytes: u64, limits: &TaskLimits) -> Result<AnswerPermit, Error> {
+    pub(crate) fn reserve(&self, account: &CallAccount, bytes: u64, limits: &TaskLimits) -> Result<AnswerPermit, Error> {
         self.0.reserve(account, bytes, &limits.answering())
     }
 
     /// Room for an answer that cannot be refused any more. Who waits here holds no task: many may wait.
-    pub(crate) async fn wait(&self, account: &Account, bytes: u64, limits: &TaskLimits) -> AnswerPermit {
+    pub(crate) async fn wait(&self, account: &CallAccount, bytes: u64, limits: &TaskLimits) -> AnswerPermit {
         self.0.wait(account, bytes, &limits.answering()).await
     }
 }

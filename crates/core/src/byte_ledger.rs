@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chancery_protocol::{Account, Caller, Error, ErrorKind, PeerConnection};
+use chancery_protocol::{CallAccount, Caller, Error, ErrorKind, PeerConnection};
 use tokio::sync::Notify;
 
 /// When a refused caller may try again. Peers that stall are closed after some seconds; most are quicker.
@@ -56,23 +56,23 @@ struct ByteShare {
 #[derive(Debug)]
 pub struct BytePermit {
     ledger: Arc<ByteLedger>,
-    account: Account,
+    account: CallAccount,
     bytes: u64,
 }
 
 /// What there is no room in.
 enum FullShare {
     /// A share of the account, and the most it may hold.
-    Account(ShareKey, u64),
+    CallAccount(ShareKey, u64),
     Node,
 }
 
 /// The shares that an account counts in, each with the most it may hold.
-fn shares(account: &Account, limits: &ByteLimits) -> impl Iterator<Item = (ShareKey, u64)> + use<> {
+fn shares(account: &CallAccount, limits: &ByteLimits) -> impl Iterator<Item = (ShareKey, u64)> + use<> {
     let most = limits.per_caller.1;
     let (own, within) = match account {
-        Account::Caller(caller) => ((ShareKey::Caller(caller.clone()), most), None),
-        Account::Connection(peer) => {
+        CallAccount::Caller(caller) => ((ShareKey::Caller(caller.clone()), most), None),
+        CallAccount::Connection(peer) => {
             let of_connection = (ShareKey::Connection(*peer), most / CONNECTIONS_OF_NETWORK);
             (of_connection, Some((ShareKey::Network(peer.network), most)))
         }
@@ -81,7 +81,7 @@ fn shares(account: &Account, limits: &ByteLimits) -> impl Iterator<Item = (Share
 }
 
 /// The same without their limits.
-fn keys(account: &Account) -> impl Iterator<Item = ShareKey> + use<> {
+fn keys(account: &CallAccount) -> impl Iterator<Item = ShareKey> + use<> {
     let no_limits = ByteLimits { per_caller: ("", 0), per_node: ("", 0), meaning: "" };
     shares(account, &no_limits).map(|(key, _)| key)
 }
@@ -97,7 +97,7 @@ impl ByteLedger {
 
     /// Room for some bytes, or the reason for their refusal. An account that holds nothing always gets room unless the node is
     /// full. Bytes that are alone on the node always have room: else a large task could never be read.
-    pub fn reserve(self: &Arc<Self>, account: &Account, bytes: u64, limits: &ByteLimits) -> Result<BytePermit, Error> {
+    pub fn reserve(self: &Arc<Self>, account: &CallAccount, bytes: u64, limits: &ByteLimits) -> Result<BytePermit, Error> {
         let mut held = self.lock();
         held.check(account, bytes, limits)?;
         Ok(self.enter(&mut held, account, bytes))
@@ -106,7 +106,7 @@ impl ByteLedger {
     /// Room for bytes that cannot be refused any more, because their call has changed something or their stream has begun. It
     /// waits until the account has room. An account that holds nothing may overdraw the node by the share of one caller; past
     /// that it waits for the node.
-    pub(crate) async fn wait(self: &Arc<Self>, account: &Account, bytes: u64, limits: &ByteLimits) -> BytePermit {
+    pub(crate) async fn wait(self: &Arc<Self>, account: &CallAccount, bytes: u64, limits: &ByteLimits) -> BytePermit {
         loop {
             let freed = {
                 let mut held = self.lock();
@@ -115,7 +115,7 @@ impl ByteLedger {
                 match held.full(account, bytes, limits, overdraft) {
                     None => return self.enter(&mut held, account, bytes),
                     Some(FullShare::Node) => Arc::clone(&held.freed),
-                    Some(FullShare::Account(key, _)) => Arc::clone(&held.shares.entry(key).or_default().freed),
+                    Some(FullShare::CallAccount(key, _)) => Arc::clone(&held.shares.entry(key).or_default().freed),
                 }
                 .notified_owned()
             };
@@ -123,7 +123,7 @@ impl ByteLedger {
         }
     }
 
-    fn enter(self: &Arc<Self>, held: &mut HeldBytes, account: &Account, bytes: u64) -> BytePermit {
+    fn enter(self: &Arc<Self>, held: &mut HeldBytes, account: &CallAccount, bytes: u64) -> BytePermit {
         held.node += bytes;
         for key in keys(account) {
             let share = held.shares.entry(key).or_default();
@@ -140,23 +140,23 @@ impl ByteLedger {
 }
 
 impl HeldBytes {
-    fn full(&self, account: &Account, more: u64, limits: &ByteLimits, overdraft: u64) -> Option<FullShare> {
+    fn full(&self, account: &CallAccount, more: u64, limits: &ByteLimits, overdraft: u64) -> Option<FullShare> {
         let used = |key: &ShareKey| self.shares.get(key).map_or(0, |share| share.bytes);
         if let Some((key, most)) = shares(account, limits).find(|(key, most)| !has_room(used(key), more, *most)) {
-            return Some(FullShare::Account(key, most));
+            return Some(FullShare::CallAccount(key, most));
         }
         let of_node = limits.per_node.1.saturating_add(overdraft);
         (!has_room(self.node, more, of_node)).then_some(FullShare::Node)
     }
 
-    fn check(&self, account: &Account, more: u64, limits: &ByteLimits) -> Result<(), Error> {
+    fn check(&self, account: &CallAccount, more: u64, limits: &ByteLimits) -> Result<(), Error> {
         let (name, message) = match self.full(account, more, limits, 0) {
             None => return Ok(()),
-            Some(FullShare::Account(ShareKey::Connection(_), most)) => {
+            Some(FullShare::CallAccount(ShareKey::Connection(_), most)) => {
                 let (name, limit) = limits.per_caller;
                 (name, format!("{most} bytes (a quarter of {name} = {limit}) of this connection {}", limits.meaning))
             }
-            Some(FullShare::Account(..)) => {
+            Some(FullShare::CallAccount(..)) => {
                 let (name, limit) = limits.per_caller;
                 (name, format!("{name} = {limit} bytes {}", limits.meaning))
             }
@@ -170,7 +170,7 @@ impl HeldBytes {
         Err(error)
     }
 
-    fn change(&mut self, account: &Account, before: u64, after: u64) {
+    fn change(&mut self, account: &CallAccount, before: u64, after: u64) {
         self.node = self.node - before + after;
         for key in keys(account) {
             if let Some(share) = self.shares.get_mut(&key) {
@@ -251,12 +251,12 @@ mod tests {
         Arc::default()
     }
 
-    fn caller(name: &str) -> Account {
-        Account::Caller(Caller::new("t", name))
+    fn caller(name: &str) -> CallAccount {
+        CallAccount::Caller(Caller::new("t", name))
     }
 
-    fn connection(last: u8, number: u64) -> Account {
-        Account::Connection(PeerConnection::new([192, 0, 2, last].into(), number))
+    fn connection(last: u8, number: u64) -> CallAccount {
+        CallAccount::Connection(PeerConnection::new([192, 0, 2, last].into(), number))
     }
 
     fn named(error: &Error) -> &str {

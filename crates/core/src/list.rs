@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use chancery_protocol::{Account, CallContext, Error, ErrorKind, ListTasks, NamedTask, TaskId, TaskPage, Timestamp};
+use chancery_protocol::{CallAccount, CallContext, Error, ErrorKind, ListTasks, NamedTask, TaskId, TaskPage, Timestamp};
 use chancery_rules::task_state::task_weight;
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ struct PageToken {
 #[derive(Debug)]
 pub struct PageReader {
     inner: Arc<ChanceryInner>,
-    account: Account,
+    account: CallAccount,
     list: ListTasks,
     of: [u8; 8],
     page_size: i32,

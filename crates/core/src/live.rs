@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::account::Admission;
-use self::body::Body;
+use self::body::TaskBody;
 pub(crate) use self::not_taken::NotTaken;
 use self::not_taken::limit_reached;
 use self::tail::Tail;
@@ -73,7 +73,7 @@ struct State {
     withdrawal: Withdrawal,
     recording: bool,
     task: Arc<Task>,
-    body: Body,
+    body: TaskBody,
     tail: Tail,
     turn: Option<CancellationToken>,
     /// The last entry that ended a turn before the running one.
@@ -157,7 +157,7 @@ impl LiveTask {
             withdrawal: Withdrawal::default(),
             recording: false,
             task,
-            body: Body::Here,
+            body: TaskBody::Here,
             tail,
             turn: None,
             settled_before: settled,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Account, Caller, Error, NamedTask};
+use chancery_protocol::{CallAccount, Caller, Error, NamedTask};
 
 use crate::cancel::not_cancelable;
 use crate::find::{internal, shown};
@@ -51,7 +51,7 @@ impl Chancery {
     /// Every entry of a task's log after `after`, as it comes, until the task ends.
     pub async fn operator_watch(&self, id: &str, after: u64) -> Result<Subscription, Error> {
         let stored = self.operator_find(id).await?;
-        let operator = Account::Caller(Caller::new("", "operator"));
+        let operator = CallAccount::Caller(Caller::new("", "operator"));
         let permit = self.0.streams.enter(&operator, &stored.task.id, &self.0.limits.load())?;
         let live = self.0.open(stored).await?;
         live.let_go();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chancery_protocol::{
-    Account, Binding, CallContext, Error, ErrorKind, Message, Reply, SendMessage, Sent, TaskEvent, TaskId, Version,
+    Binding, CallAccount, CallContext, Error, ErrorKind, Message, Reply, SendMessage, Sent, TaskEvent, TaskId, Version,
 };
 use futures::FutureExt as _;
 use tokio::time::Instant;
@@ -88,7 +88,7 @@ impl ChanceryInner {
     /// holds no task, which is opened again then.
     pub(crate) async fn with_room(
         self: &Arc<Self>,
-        account: &Account,
+        account: &CallAccount,
         live: Arc<LiveTask>,
     ) -> Result<(Arc<LiveTask>, Option<AnswerPermit>), Error> {
         let bytes = live.weight();
@@ -108,7 +108,7 @@ impl ChanceryInner {
     /// Waits for room for so many bytes, and opens the task only then.
     pub(crate) async fn wait_for_room(
         self: &Arc<Self>,
-        account: &Account,
+        account: &CallAccount,
         id: &TaskId,
         bytes: u64,
     ) -> Result<(Arc<LiveTask>, AnswerPermit), Error> {

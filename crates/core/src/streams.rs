@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chancery_protocol::{Account, Error, ErrorKind, TaskId};
+use chancery_protocol::{CallAccount, Error, ErrorKind, TaskId};
 
 use crate::limits::TaskLimits;
 
@@ -16,7 +16,7 @@ pub(crate) struct Streams {
 struct Open {
     node: usize,
     /// By account, across connections.
-    callers: HashMap<Account, usize>,
+    callers: HashMap<CallAccount, usize>,
     tasks: HashMap<TaskId, usize>,
 }
 
@@ -24,20 +24,25 @@ struct Open {
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     streams: Arc<Streams>,
-    account: Account,
+    account: CallAccount,
     /// None while the task is still to be made.
     task: Option<TaskId>,
 }
 
 impl Streams {
-    pub(crate) fn enter(self: &Arc<Self>, account: &Account, task: &TaskId, limits: &TaskLimits) -> Result<StreamPermit, Error> {
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        account: &CallAccount,
+        task: &TaskId,
+        limits: &TaskLimits,
+    ) -> Result<StreamPermit, Error> {
         let mut permit = self.reserve(account, limits)?;
         permit.watch(task, limits)?;
         Ok(permit)
     }
 
     /// A place for a stream whose task is not known yet. With it in hand a message can be taken: it will be watched.
-    pub(crate) fn reserve(self: &Arc<Self>, account: &Account, limits: &TaskLimits) -> Result<StreamPermit, Error> {
+    pub(crate) fn reserve(self: &Arc<Self>, account: &CallAccount, limits: &TaskLimits) -> Result<StreamPermit, Error> {
         let (mut open, of_all) = (self.lock(), account.across_connections());
         let of_caller = open.callers.get(&of_all).copied().unwrap_or(0);
         within("limits.streams_per_node", open.node, limits.streams_per_node)?;
@@ -62,7 +67,7 @@ impl Streams {
 }
 
 impl StreamPermit {
-    pub(crate) fn account(&self) -> &Account {
+    pub(crate) fn account(&self) -> &CallAccount {
         &self.account
     }
 
@@ -114,8 +119,8 @@ mod tests {
 
     use super::*;
 
-    fn caller(name: &str) -> Account {
-        Account::Caller(Caller::new("t", name))
+    fn caller(name: &str) -> CallAccount {
+        CallAccount::Caller(Caller::new("t", name))
     }
 
     #[test]
@@ -141,7 +146,7 @@ mod tests {
     fn callers_without_credentials_are_counted_by_their_network() {
         let limits = TaskLimits { streams_per_caller: 2, ..TaskLimits::default() };
         let streams = Arc::new(Streams::default());
-        let at = |last, number| Account::Connection(PeerConnection::new([192, 0, 2, last].into(), number));
+        let at = |last, number| CallAccount::Connection(PeerConnection::new([192, 0, 2, last].into(), number));
         let _first = streams.reserve(&at(1, 1), &limits).unwrap();
         let second = streams.reserve(&at(1, 2), &limits).unwrap();
         assert!(streams.reserve(&at(1, 3), &limits).is_err());

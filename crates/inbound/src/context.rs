@@ -201,7 +201,7 @@ pub(crate) struct Draft {
     /// The agent whose own address the call came to.
     pub(crate) via: Option<AgentName>,
     pub(crate) known: Known,
-    /// The connection of a caller that anybody can be.
+    /// The connection of a caller that no list has.
     pub(crate) unlisted_at: Option<PeerConnection>,
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use chancery_core::{Agents, Answer, Chancery};
 use chancery_identity::KeyRing;
 use chancery_identity::cards::CardFault;
-use chancery_identity::credentials::{Authenticator, Known};
+use chancery_identity::credentials::Authenticator;
 use chancery_protocol::{CallContext, Error, ErrorKind, Operation, Request as Call, Version};
 use chancery_wire::JsonLimits;
 use http::header::CONTENT_TYPE;
@@ -33,9 +33,6 @@ use crate::shared_events::SharedEvents;
 use crate::signposts::{Signposts, Spot};
 use crate::swp_settings::SwpSettings;
 use crate::{body, catalog, listening, offloaded_parts, rest};
-
-/// A gRPC message comes after a flag and its length.
-const GRPC_FRAME: usize = 5;
 
 /// What the doors need to know beside the service.
 #[derive(Debug)]
@@ -223,7 +220,10 @@ impl Doors {
         };
         let version = call.version;
         match self.enter(&head, spot, origin, body).await {
-            Ok((draft, mut body)) => body.take_room().during(self.rest(&head, draft, call, &body)).await,
+            Ok((draft, mut body)) => {
+                let room = body.take_room();
+                Box::pin(room.during(self.rest(&head, draft, call, &body))).await
+            }
             Err(away) => refuse_rest(away, version),
         }
     }
@@ -243,23 +243,13 @@ impl Doors {
                 }
                 head.extensions.insert(spot);
                 let (bytes, room) = body.into_parts();
-                room.during(self.0.grpc.call(Request::from_parts(head, Full::new(bytes)))).await
+                Box::pin(room.during(self.0.grpc.call(Request::from_parts(head, Full::new(bytes))))).await
             }
             Err(away) => {
                 let refused = GrpcDoors::refuse(&away.error, head.uri.path());
                 away.challenge(refused)
             }
         }
-    }
-
-    async fn enter_grpc<B>(&self, head: &Parts, origin: &ConnectionOrigin, body: B) -> Result<(Known, ReadBody), Rejection>
-    where
-        B: Body<Data = Bytes> + Unpin,
-    {
-        let pending = self.authenticate_head(head, origin).await?;
-        let body = self.read_body(body, GRPC_FRAME, &pending, origin).await?;
-        let known = self.authenticate_body(pending, head, &body, origin).await?;
-        Ok((known, body))
     }
 
     async fn root<B>(&self, head: &Parts, spot: Spot, origin: &ConnectionOrigin, body: B) -> DoorResponse
@@ -292,7 +282,9 @@ impl Doors {
         match body::check_content(head, &body) {
             Ok(()) => {
                 let room = body.take_room();
-                room.during(self.json_rpc(head, Draft::new(spot, known, origin), &body)).await
+                let answer = self.json_rpc(head, Draft::new(spot, known, origin), &body);
+                // Boxed where there is room to hold, so that most calls have no room for it.
+                if room.is_empty() { answer.await } else { Box::pin(room.during(answer)).await }
             }
             Err(error) => response::json_rpc_error(&error, Version::V1_0, "null"),
         }

@@ -27,7 +27,7 @@ struct Underway {
 #[derive(Debug, Default)]
 struct OfAddress {
     silent: VecDeque<Unfinished>,
-    /// Those whose peer has sent its whole first message.
+    /// The peer has sent its whole first message.
     spoken: VecDeque<Unfinished>,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chancery_identity::credentials::Known;
-use chancery_protocol::{Account, PeerConnection};
+use chancery_protocol::{CallAccount, PeerConnection};
 
 /// The number of the last connection that was accepted.
 static LAST_CONNECTION: AtomicU64 = AtomicU64::new(0);
@@ -27,7 +27,7 @@ impl From<IpAddr> for ConnectionOrigin {
     }
 }
 
-/// A connection of somebody else's listener.
+/// A connection of the embedding program's listener.
 impl From<SocketAddr> for ConnectionOrigin {
     fn from(peer: SocketAddr) -> Self {
         Self { address: Some(peer.ip()), certificate: None, connection: u64::from(peer.port()) }
@@ -39,16 +39,16 @@ impl ConnectionOrigin {
         self.address.map(|address| PeerConnection::new(address, self.connection))
     }
 
-    /// The connection of a caller that anybody can be.
+    /// The connection of a caller that no list has.
     pub(crate) fn of_unlisted(&self, known: &Known) -> Option<PeerConnection> {
         self.peer().filter(|_| known.standing.is_unlisted())
     }
 
     /// Whose limits a request counts against. `None` stands for a caller that is not known yet.
-    pub(crate) fn account(&self, known: Option<&Known>) -> Account {
+    pub(crate) fn account(&self, known: Option<&Known>) -> CallAccount {
         match (known.filter(|known| !known.standing.is_unlisted()), self.peer()) {
-            (Some(known), _) => Account::Caller(known.caller.clone()),
-            (None, peer) => Account::Connection(peer.unwrap_or_else(|| PeerConnection::new([0, 0, 0, 0].into(), 0))),
+            (Some(known), _) => CallAccount::Caller(known.caller.clone()),
+            (None, peer) => CallAccount::Connection(peer.unwrap_or_else(|| PeerConnection::new([0, 0, 0, 0].into(), 0))),
         }
     }
 }

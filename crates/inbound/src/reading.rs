@@ -6,14 +6,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chancery_core::{ByteLedger, ByteLimits, BytePermit, COUNTED_FROM};
-use chancery_protocol::{Account, Error};
+use chancery_identity::credentials::Known;
+use chancery_protocol::{CallAccount, Error};
+use http::request::Parts;
 use http_body::Body;
 
-use crate::authenticate::PendingAuth;
+use crate::authenticate::{PendingAuth, Rejection};
 use crate::body;
 use crate::doors::Doors;
 use crate::limits::InboundLimits;
 use crate::origin::ConnectionOrigin;
+
+/// A gRPC message comes after a flag and its length.
+const GRPC_FRAME: usize = 5;
 
 /// How long the room of a body is held at most while its call is answered. By then its task is recorded: what it waits for is its
 /// agent.
@@ -33,7 +38,7 @@ impl InboundLimits {
 #[derive(Debug)]
 pub(crate) struct BodyRoom {
     ledger: Arc<ByteLedger>,
-    account: Account,
+    account: CallAccount,
     limits: ByteLimits,
     permit: Option<BytePermit>,
 }
@@ -81,14 +86,19 @@ impl ReadBody {
 pub(crate) struct HeldRoom(Option<BytePermit>);
 
 impl HeldRoom {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Answers a call. The room is given back with the answer, or sooner if that takes long.
     pub(crate) async fn during<T>(self, answer: impl Future<Output = T>) -> T {
-        let Some(permit) = self.0 else { return answer.await };
         let mut answer = std::pin::pin!(answer);
-        tokio::select! {
-            biased;
-            answer = &mut answer => return answer,
-            () = tokio::time::sleep(HELD_WHILE_ANSWERED) => drop(permit),
+        if let Some(permit) = self.0 {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return answer,
+                () = tokio::time::sleep(HELD_WHILE_ANSWERED) => drop(permit),
+            }
         }
         answer.await
     }
@@ -120,10 +130,26 @@ impl Doors {
         let bytes = body::read_framed(body, frame, &self.settings().limits, &mut room).await?;
         Ok(ReadBody { bytes, permit: room.permit })
     }
+
+    /// What a gRPC call passes before tonic reads it.
+    pub(crate) async fn enter_grpc<B>(
+        &self,
+        head: &Parts,
+        origin: &ConnectionOrigin,
+        body: B,
+    ) -> Result<(Known, ReadBody), Rejection>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let pending = self.authenticate_head(head, origin).await?;
+        let body = self.read_body(body, GRPC_FRAME, &pending, origin).await?;
+        let known = self.authenticate_body(pending, head, &body, origin).await?;
+        Ok((known, body))
+    }
 }
 
 #[cfg(test)]
 pub(crate) fn room_for_tests(ledger: &Arc<ByteLedger>, number: u64, limits: &InboundLimits) -> BodyRoom {
     let peer = chancery_protocol::PeerConnection::new([192, 0, 2, 1].into(), number);
-    BodyRoom { ledger: Arc::clone(ledger), account: Account::Connection(peer), limits: limits.reading(), permit: None }
+    BodyRoom { ledger: Arc::clone(ledger), account: CallAccount::Connection(peer), limits: limits.reading(), permit: None }
 }

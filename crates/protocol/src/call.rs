@@ -50,14 +50,14 @@ impl PeerConnection {
 
 /// Whose limits on memory and streams a call counts against.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Account {
+pub enum CallAccount {
     /// A caller that proved to be one of those the operator lists.
     Caller(Caller),
-    /// A connection, where anybody can be a new caller with each call.
+    /// A connection whose calls can each name a new caller.
     Connection(PeerConnection),
 }
 
-impl Account {
+impl CallAccount {
     /// The same for all connections of the network.
     pub fn across_connections(&self) -> Self {
         match self {
@@ -157,7 +157,7 @@ pub struct CallContext {
     pub within: Option<TaskId>,
     /// The agent whose own address the call came to: it says who calls, not who may.
     pub via: Option<AgentName>,
-    /// The connection of a caller that anybody can be: without authentication, or with a key that nobody listed.
+    /// The connection of a caller that no list has: without authentication, or named by an issuer.
     pub unlisted_at: Option<PeerConnection>,
 }
 
@@ -187,10 +187,10 @@ impl CallContext {
 
 impl CallContext {
     /// Whose limits it counts against.
-    pub fn account(&self) -> Account {
+    pub fn account(&self) -> CallAccount {
         match self.unlisted_at {
-            Some(connection) => Account::Connection(connection),
-            None => Account::Caller(self.caller.clone()),
+            Some(connection) => CallAccount::Connection(connection),
+            None => CallAccount::Caller(self.caller.clone()),
         }
     }
 

@@ -31,7 +31,7 @@ pub use artifact::{Artifact, ArtifactChunk};
 pub use artifact_kind::{
     ARTIFACT_KIND_VERSION, ArtifactKind, ArtifactVersions, around_rvagent, from_rvagent, negotiate_version, to_rvagent,
 };
-pub use call::{Account, AgentName, CallContext, Caller, PeerConnection, TraceId};
+pub use call::{AgentName, CallAccount, CallContext, Caller, PeerConnection, TraceId};
 pub use card::{AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface, AgentProvider, AgentSkill};
 pub use error::{Error, ErrorKind, FieldViolation};
 pub use event::{StatusChange, TaskEvent};

@@ -164,7 +164,7 @@ pub struct CallerStanding {
 }
 
 impl CallerStanding {
-    /// Whether anybody can become as many such callers as they like.
+    /// Whether one client can be as many such callers as it likes.
     pub fn is_unlisted(&self) -> bool {
         self.unlisted || self.proof == IdentityProof::None
     }

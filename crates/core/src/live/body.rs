@@ -16,16 +16,16 @@ const LET_GO_FROM: u64 = 256 * 1024;
 
 /// Where the content of a task is.
 #[derive(Debug)]
-pub(super) enum Body {
+pub(super) enum TaskBody {
     /// In `State::task`.
     Here,
-    /// In the store, and perhaps with somebody who has read it there as it was after that entry.
+    /// In the store. A reader may also hold it as it was after that entry.
     Stored(Weak<Task>, u64),
 }
 
 impl State {
     pub(super) fn task_here(&self) -> Option<Arc<Task>> {
-        matches!(self.body, Body::Here).then(|| Arc::clone(&self.task))
+        matches!(self.body, TaskBody::Here).then(|| Arc::clone(&self.task))
     }
 }
 
@@ -40,8 +40,8 @@ impl LiveTask {
         let state = self.lock();
         let seq = state.visible.seq;
         let task = match &state.body {
-            Body::Here => Some(Arc::clone(&state.task)),
-            Body::Stored(task, of) => task.upgrade().filter(|_| *of == seq),
+            TaskBody::Here => Some(Arc::clone(&state.task)),
+            TaskBody::Stored(task, of) => task.upgrade().filter(|_| *of == seq),
         };
         task.map(|task| (task, seq))
     }
@@ -62,21 +62,21 @@ impl LiveTask {
         self.lock().projected.bytes
     }
 
-    /// Lets go of the content, if it is much and nobody works on the task.
+    /// Lets go of the content, if it is large and no turn works on the task.
     pub(crate) fn let_go(&self) {
         let mut state = self.lock();
         let is_busy = state.turn.is_some() || state.arriving > 0 || state.recording || !state.pending.is_empty();
-        if is_busy || state.projected.bytes < LET_GO_FROM || !matches!(state.body, Body::Here) {
+        if is_busy || state.projected.bytes < LET_GO_FROM || !matches!(state.body, TaskBody::Here) {
             return;
         }
         let outline = Arc::new(outline_of(&state.task));
         let whole = std::mem::replace(&mut state.task, outline);
-        state.body = Body::Stored(Arc::downgrade(&whole), state.visible.seq);
+        state.body = TaskBody::Stored(Arc::downgrade(&whole), state.visible.seq);
     }
 
-    /// Lends a task that was read as it was after entry `seq` to the readers that come while somebody holds it.
+    /// Lends a task that was read as it was after entry `seq` to other readers while one of them holds it.
     fn lend(&self, task: &Arc<Task>, seq: u64) {
-        if let Body::Stored(lent, of) = &mut self.lock().body {
+        if let TaskBody::Stored(lent, of) = &mut self.lock().body {
             (*lent, *of) = (Arc::downgrade(task), seq);
         }
     }
@@ -88,7 +88,7 @@ impl LiveTask {
             return false;
         }
         state.task = Arc::clone(task);
-        state.body = Body::Here;
+        state.body = TaskBody::Here;
         true
     }
 }

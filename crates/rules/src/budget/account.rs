@@ -34,7 +34,7 @@ impl Account {
         self.0.row
     }
 
-    /// Whether nobody but its ledger has it.
+    /// Whether only its ledger has it.
     pub(super) fn is_unused(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }

@@ -56,7 +56,7 @@ impl Counters {
         self.settled.plus(self.reserved).plus(self.overrun)
     }
 
-    /// Whether counters made anew would be the same.
+    /// Whether new counters would be the same.
     pub(super) fn are_empty(&mut self, now: i64) -> bool {
         self.taken(now) == AmountCounts::default()
     }

@@ -32,7 +32,7 @@ struct OpenAccounts {
 /// With fewer accounts none is forgotten, however empty it is.
 const FEW_ACCOUNTS: usize = 1024;
 
-/// Callers and tenants that nobody listed have accounts of their own up to this number of accounts.
+/// Callers and tenants that no list has get accounts of their own up to this number of accounts.
 pub const MOST_ACCOUNTS: usize = 65_536;
 
 /// Where a scope stands.
@@ -64,7 +64,7 @@ impl BudgetLedger {
         account.or_insert_with_key(|scope| Account::new(&self.books, scope.clone(), limit)).clone()
     }
 
-    /// Forgets the accounts that nobody holds and whose window has nothing left in it: names that callers invent leave
+    /// Forgets the accounts that no call holds and whose window has nothing left in it: names that callers invent leave
     /// nothing behind. The next look waits until there are twice as many, so that an account costs the same however many there are.
     fn tidy(&self, accounts: &mut OpenAccounts) {
         let mut table = self.books.open();

@@ -45,7 +45,10 @@ const EDGES: &[(&str, &str)] = &[
     ("header_read_ms", "a_head_that_does_not_arrive_in_time_ends_its_connection"),
     ("tls_handshake_ms", "a_handshake_that_is_not_done_in_time_ends_its_connection"),
     ("tls_handshakes_per_address", "handshakes_of_one_address_are_held_at_their_number_and_the_oldest_makes_room"),
+    ("tls_hellos_per_address", "a_flood_of_whole_first_messages_does_not_close_a_caller_that_is_further_away"),
     ("tls_handshakes", "handshakes_of_a_node_are_held_at_their_number_and_the_address_with_most_makes_room"),
+    ("reading_bytes_per_caller", "bodies_that_are_being_read_are_bounded_for_a_caller_and_for_the_node"),
+    ("reading_bytes_per_node", "bodies_that_are_being_read_are_bounded_for_a_caller_and_for_the_node"),
     ("body_read_ms", "a_body_that_does_not_arrive_in_time_is_refused"),
     ("write_stall_ms", "a_peer_that_takes_nothing_loses_its_connection"),
     ("connections", "connections_are_held_at_their_number"),
@@ -92,6 +95,7 @@ const EDGES: &[(&str, &str)] = &[
 const SOURCES: &str = concat!(
     include_str!("../doors/keepalive.rs"),
     include_str!("answers.rs"),
+    include_str!("bodies.rs"),
     include_str!("calls.rs"),
     include_str!("connections.rs"),
     include_str!("governance.rs"),
