@@ -15,7 +15,7 @@ use super::fault::Fault;
 use crate::scope_names::{ANONYMOUS, UnresolvedName, full_name, resolve};
 
 const NAME_BYTES: usize = 512;
-/// Of the latest tasks, those whose owners an error may suggest.
+/// The number of latest tasks whose owners an error may suggest.
 const LATEST_TASKS: usize = 1_000;
 
 /// Of the roots of a trace, those that an error names.
@@ -190,8 +190,8 @@ fn read(query: &ScopeQuery) -> Result<(&'static str, Option<&str>), Fault> {
     Ok((kind, Some(name)))
 }
 
-/// The names of a kind that the node knows: from records, from the senders of the latest tasks, and those of any task that have the
-/// name that is asked for. Only their tokens name some callers, and other tasks may be newer.
+/// The names of a kind that the node knows: from records, from the senders of the latest tasks, and from any task
+/// whose owner has the requested name. Only their tokens name some callers, and other tasks may be newer.
 async fn known(admin_state: &AdminState, kind: &str, name: &str) -> Result<BTreeSet<String>, Fault> {
     let chancery = &admin_state.parts.chancery;
     if kind == "agent" {
