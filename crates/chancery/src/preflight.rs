@@ -41,6 +41,8 @@ pub struct Preflight {
     /// Budgets and policies that apply to no caller, and allowed revisits of agents that do not exist. The
     /// node starts, and warns of them.
     pub unmatched: Vec<ConfigFault>,
+    /// Budgets that callers of an open node evade. The node starts, and warns of them.
+    pub evadable: Vec<ConfigFault>,
 }
 
 /// Makes everything that a start makes of a config and that leaves nothing behind.
@@ -66,7 +68,7 @@ pub fn preflight(config: &Config, places: &Places, around: &Surroundings<'_>) ->
         let known: Vec<String> = added_agents.into_iter().chain(known_ids(folder)).collect();
         unmatched.extend(unknown_revisits(config, places, &known));
     }
-    Preflight { faults, unmatched }
+    Preflight { faults, unmatched, evadable: scope_names::evadable(config, places, &added_callers) }
 }
 
 /// The AgentIDs by which agents are known in a data folder: those they are held to, and those of the cards shown for them.

@@ -167,6 +167,9 @@ impl Reloader {
         for fault in crate::scope_names::unmatched(config, places, &known, &parts.other_agents()) {
             tracing::warn!(%fault, "a budget or policy of the config applies to no caller, tenant or agent; correct its name");
         }
+        for fault in crate::scope_names::evadable(config, places, &known) {
+            tracing::warn!(%fault, "calls can evade a budget of the config, because the node has no callers");
+        }
         Ok(())
     }
 

@@ -81,6 +81,8 @@ struct Nameable {
     /// Whether callers come that the config does not list.
     any_caller: bool,
     any_tenant: bool,
+    /// Whether no caller proves anything, the tenant that it names included.
+    is_open: bool,
 }
 
 impl Nameable {
@@ -106,6 +108,7 @@ impl Nameable {
             agents: config.agents.iter().map(|(name, _)| name.clone()).chain(added_agents.iter().cloned()).collect(),
             any_caller: by_token || config.identity.allow.is_some(),
             any_tenant: is_open || tenant_by_token,
+            is_open,
         }
     }
 
@@ -149,6 +152,21 @@ pub(crate) fn unmatched(
         Some(places.fault(key, &format!("applies to nothing: {fault}")))
     };
     named.iter().filter_map(fault).collect()
+}
+
+/// Budgets of an open node that apply to each tenant by itself. Callers name the tenant without proof, so each new name has a budget
+/// of its own.
+pub(crate) fn evadable(config: &Config, places: &Places, added_callers: &[CallerRecord]) -> Vec<ConfigFault> {
+    if !Nameable::of(config, added_callers, &[]).is_open {
+        return Vec::new();
+    }
+    let budget = &config.governance.budget;
+    let tenants = budget.tenant.keys().filter(|name| *name == EVERYBODY_ELSE).map(|name| format!("budget.tenant.{name}"));
+    let callers = budget.caller.keys().filter(|name| [EVERYBODY_ELSE, ANONYMOUS].contains(&name.as_str()));
+    let callers = callers.map(|name| format!("budget.caller.{name}"));
+    let message = "limits each tenant separately, and without callers every call may name a new tenant: configure [callers], \
+                   or use [budget.global], [budget.agent.NAME] or [budget.tree]";
+    tenants.chain(callers).map(|key| places.fault(&key, message)).collect()
 }
 
 #[cfg(test)]
@@ -213,6 +231,28 @@ mod tests {
             assert!(said.iter().any(|said| said.contains(words)), "{words}: {said:#?}");
         }
         assert_eq!(said.len(), 6, "{said:#?}");
+    }
+
+    #[test]
+    fn budgets_that_callers_of_an_open_node_can_evade_are_named() {
+        let cap = "max_tasks = 1\nwindow = '1h'\n";
+        let agent = "[agents.echo]\nrun = 'echo'\n";
+        let scopes = format!("[budget.caller.'*']\n{cap}[budget.tenant.'*']\n{cap}[budget.caller.anonymous]\n{cap}");
+        let bounds =
+            format!("[budget.agent.'*']\n{cap}[budget.tree]\nmax_tasks = 1\n[budget.global]\nmax_tasks_per_minute = 1\n");
+        let open = |text: &str| {
+            let (config, places) = Config::read(text).unwrap();
+            evadable(&config, &places, &[]).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let said = open(&format!("{agent}{scopes}{bounds}"));
+        for key in ["budget.caller.*", "budget.tenant.*", "budget.caller.anonymous"] {
+            assert!(said.iter().any(|said| said.contains(&format!("{key}: limits each tenant separately"))), "{key}: {said:#?}");
+        }
+        assert_eq!(said.len(), 3, "{said:#?}");
+        // With callers a tenant is proven.
+        let (config, places) = Config::read(&format!("{agent}{scopes}")).unwrap();
+        assert_eq!(evadable(&config, &places, &[CallerRecord::new("added")]), []);
+        assert_eq!(open(&format!("{agent}{bounds}")), [] as [String; 0]);
     }
 
     #[test]

@@ -22,6 +22,11 @@ impl Chancery {
         Ok((listed.tasks, listed.total))
     }
 
+    /// The owners of tasks that have this name, of any tenant.
+    pub async fn owners_named(&self, name: &str) -> Result<Vec<Caller>, Error> {
+        self.0.store.owners_named(name).await.map_err(internal)
+    }
+
     pub async fn operator_get(&self, id: &str) -> Result<(Stored, NamedTask), Error> {
         let stored = self.operator_find(id).await?;
         let task = self.0.current(&stored).await?;

@@ -15,7 +15,7 @@ use super::fault::Fault;
 use crate::scope_names::{ANONYMOUS, UnresolvedName, full_name, resolve};
 
 const NAME_BYTES: usize = 512;
-/// Of the latest tasks, those that are looked at for callers that only their tokens name.
+/// The number of latest tasks whose owners an error may suggest.
 const LATEST_TASKS: usize = 1_000;
 
 /// Of the roots of a trace, those that an error names.
@@ -62,7 +62,7 @@ pub(super) async fn resolved(admin_state: &AdminState, query: &ScopeQuery) -> Re
             None => Err(unknown_tree(chancery, name).await?),
         };
     }
-    match resolve(kind, name, &known(admin_state, kind).await?) {
+    match resolve(kind, name, &known(admin_state, kind, name).await?) {
         Ok(whole) => Ok(ResolvedScope { scope: of_kind(kind, whole), known: true }),
         Err(_) if query.unknown_ok => Ok(ResolvedScope { scope: of_kind(kind, &as_written(kind, name)), known: false }),
         Err(unresolved) => Err(unresolved.into()),
@@ -190,8 +190,9 @@ fn read(query: &ScopeQuery) -> Result<(&'static str, Option<&str>), Fault> {
     Ok((kind, Some(name)))
 }
 
-/// The names of a kind that the node knows: from records, and from the senders of the latest tasks.
-async fn known(admin_state: &AdminState, kind: &str) -> Result<BTreeSet<String>, Fault> {
+/// The names of a kind that the node knows: from records, from the senders of the latest tasks, and from any task
+/// whose owner has the requested name. Only their tokens name some callers, and other tasks may be newer.
+async fn known(admin_state: &AdminState, kind: &str, name: &str) -> Result<BTreeSet<String>, Fault> {
     let chancery = &admin_state.parts.chancery;
     if kind == "agent" {
         return Ok(chancery.agents().iter().map(|agent| agent.name.to_string()).collect());
@@ -201,8 +202,20 @@ async fn known(admin_state: &AdminState, kind: &str) -> Result<BTreeSet<String>,
     if admin_state.open {
         callers.push((CallerRecord::new("").tenant, ANONYMOUS.to_owned()));
     }
-    let (tasks, _) = chancery.operator_list(&ListFilter::default(), None, LATEST_TASKS).await?;
-    callers.extend(tasks.iter().map(|stored| &stored.task.owner).map(|owner| (owner.tenant.to_string(), owner.name.to_string())));
+    let (mut tasks, _) = chancery.operator_list(&ListFilter::default(), None, LATEST_TASKS).await?;
+    let mut owners: Vec<Caller> = Vec::new();
+    if kind == "tenant" {
+        let of_tenant = ListFilter { tenant: Some(name.into()), ..ListFilter::default() };
+        tasks.extend(chancery.operator_list(&of_tenant, None, 1).await?.0);
+    } else {
+        // A caller's own name may have a slash in it.
+        owners.extend(chancery.owners_named(name).await?);
+        if let Some((_, caller)) = name.split_once('/') {
+            owners.extend(chancery.owners_named(caller).await?);
+        }
+    }
+    owners.extend(tasks.iter().map(|stored| stored.task.owner.clone()));
+    callers.extend(owners.into_iter().map(|owner| (owner.tenant.to_string(), owner.name.to_string())));
     let named = |(tenant, name): (String, String)| if kind == "tenant" { tenant } else { full_name(&tenant, &name) };
     Ok(callers.into_iter().map(named).collect())
 }

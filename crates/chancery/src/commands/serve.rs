@@ -287,9 +287,12 @@ fn look_ahead(start: &Start) -> Result<(), Failure> {
     for warning in places.warnings() {
         tracing::warn!(%warning, "the config has a key under its old name");
     }
-    let Preflight { faults, unmatched } = chancery::cli_support::preflight(config, places, &around);
+    let Preflight { faults, unmatched, evadable } = chancery::cli_support::preflight(config, places, &around);
     for fault in unmatched {
         tracing::warn!(%fault, "a budget or policy of the config applies to no caller, tenant or agent; correct its name");
+    }
+    for fault in evadable {
+        tracing::warn!(%fault, "calls can evade a budget of the config, because the node has no callers");
     }
     let lines: Vec<String> = faults
         .iter()

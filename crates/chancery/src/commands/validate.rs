@@ -46,8 +46,8 @@ impl Validate {
         let mut warnings = Vec::new();
         let (config, faults) = match ConfigFile::check(&self.file, &added) {
             Ok(read) => {
-                let faults = self.faults(&read, folder.as_deref())?;
-                warnings = read.places.warnings().to_vec();
+                let Preflight { faults, evadable, .. } = self.preflight(&read, folder.as_deref())?;
+                warnings = [read.places.warnings(), &evadable].concat();
                 (Some(read.config), faults)
             }
             Err(error @ ConfigError::Unreadable { .. }) => return Err(Failure::Usage(error.to_string())),
@@ -75,16 +75,16 @@ impl Validate {
         Err(Failure::Usage(format!("{} in {shown}", many(faults.len(), "fault"))))
     }
 
-    /// Faults that stop a start, and limits that apply to no caller.
-    fn faults(&self, read: &ConfigFile, folder: Option<&Path>) -> Result<Vec<ConfigFault>, Failure> {
+    /// Faults that stop a start, limits that apply to no caller among them, and what the node only warns of.
+    fn preflight(&self, read: &ConfigFile, folder: Option<&Path>) -> Result<Preflight, Failure> {
         // What calls others is made, and not used; some of it wants to know where it will run.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
         let _inside = runtime.enter();
         let around = Surroundings { folder, insecure: self.insecure, offline: self.offline };
-        let Preflight { mut faults, unmatched } = chancery::cli_support::preflight(&read.config, &read.places, &around);
-        faults.extend(unmatched.into_iter().filter(|_| !self.unknown_ok));
-        faults.sort_by_key(|fault| (fault.line, fault.column));
-        Ok(faults)
+        let mut found = chancery::cli_support::preflight(&read.config, &read.places, &around);
+        found.faults.extend(found.unmatched.drain(..).filter(|_| !self.unknown_ok));
+        found.faults.sort_by_key(|fault| (fault.line, fault.column));
+        Ok(found)
     }
 }
 

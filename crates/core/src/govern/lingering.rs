@@ -95,8 +95,8 @@ impl Lingering {
         self.by_time.get(&at).filter(|_| at.0 >= since).cloned()
     }
 
-    /// The oldest of the agent that has the most, and there of the tenant that has the most: whoever floods the list pushes out
-    /// nobody else's tasks.
+    /// The oldest of the agent that has the most, and there of the tenant that has the most: an agent that floods the list pushes
+    /// out its own tasks.
     fn first_to_go(&self) -> Option<EndedAt> {
         let (_, agent) = self.counts.last()?;
         let of_agent = self.by_agent.get(agent)?;

@@ -151,7 +151,15 @@ async fn the_cap_of_a_tree_holds_whatever_the_agents_pass_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agents_that_answer_first_and_call_on_afterwards_get_no_deeper_than_others() {
-    for passes in [Passes::Token, Passes::Instrumented, Passes::Address] {
+    let ways = [
+        (Passes::Token, "late "),
+        (Passes::Instrumented, "late "),
+        (Passes::Traceparent, "late "),
+        (Passes::Address, "late "),
+        // It claims the agents that it came through, so it is refused like a call of an agent that waits.
+        (Passes::RuvectorContext, "claimed "),
+    ];
+    for (passes, attribution) in ways {
         let scene = Scene::start(passes, true, "").await;
         scene.go().await;
         let (a, b) = scene.runs();
@@ -161,7 +169,7 @@ async fn agents_that_answer_first_and_call_on_afterwards_get_no_deeper_than_othe
         // A call that comes before the answer has been heard comes back to an agent that still waits.
         assert!(refusals[0].starts_with("RECURSION_"), "{passes:?}: {refusals:?}");
         let listed = run(&scene.home, ["agents", "ls"]);
-        assert!(listed.stdout.contains("late "), "{passes:?}: {}", listed.stdout);
+        assert!(listed.stdout.contains(attribution), "{passes:?}: {}", listed.stdout);
     }
 }
 

@@ -111,6 +111,84 @@ async fn a_late_call_after_a_kill_and_a_restart_is_charged_to_the_tree_that_had_
     }
 }
 
+/// An agent that works on over the restart passes on `traceparent` as it came. The client brought the trace, so only the span id says
+/// for which task it calls.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_kill_and_a_restart_the_span_id_still_names_the_task_that_an_agent_works_on() {
+    let gate = Arc::new(Semaphore::new(0));
+    let (a, b) = (worker("a", &gate).await, worker("b", &gate).await);
+    let (home, listen) = (Home::new(), lasting_address());
+    let config = settings(&[("a", &a), ("b", &b)], "");
+    let node = Setup::at(&home, listen).config(&config).start();
+    let of_client = format!("00-{:032x}-{:016x}-01", rand::random::<u128>().max(1), rand::random::<u64>().max(1));
+    let first = call(&format!("{}/agents/a", node.url()), json!({}), false, &vec![("traceparent".to_owned(), of_client)]).await;
+    let root = task_of(&first);
+    let asked = soon("the agent is asked", async || a.calls().into_iter().find(|asked| asked.kind().starts_with("Send"))).await;
+    let given = vec![("traceparent".to_owned(), asked.headers.get("traceparent").cloned().unwrap_or_default())];
+    soon("the agent has named its task", async || {
+        let task = node.call("GetTask", json!({ "id": root })).await;
+        (task["result"]["status"]["state"] == "TASK_STATE_WORKING").then_some(())
+    })
+    .await;
+    node.kill();
+    let node = Setup::at(&home, listen).config(&config).start();
+    let below = call(&format!("{}/agents/b", node.url()), json!({}), false, &given).await;
+    let tasks = tree(&home, &root);
+    assert_eq!((tasks.len(), tasks[1]["task"].as_str()), (2, Some(&*task_of(&below))), "{tasks:?}");
+    let attribution = tasks[1]["attribution"].as_str();
+    assert!(attribution == Some("traced") || attribution == Some("late"), "the agent has lost its task at most: {tasks:?}");
+    gate.add_permits(1_000);
+}
+
+/// D under A calls B while A → B → C is open: honest work, whatever the agents pass on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_beside_a_busy_branch_may_call_into_it_whatever_agents_pass_on() {
+    for way in ["token", "address", "ruvector.context"] {
+        let gate = Arc::new(Semaphore::new(0));
+        let names = ["a", "b", "c", "d"];
+        let mut agents = Vec::new();
+        for name in names {
+            agents.push(worker(name, &gate).await);
+        }
+        let mut config = format!("{QUICK}{ANYWHERE_HERE}");
+        for (name, agent) in names.iter().zip(&agents) {
+            let lineage = if way == "ruvector.context" { "lineage = 'metadata'\n" } else { "" };
+            config += &format!("[agents.{name}]\nurl = '{}'\nstream = 'always'\n{lineage}", agent.url());
+        }
+        let home = Home::new();
+        let node = Setup::in_home(&home).config(&config).start();
+        // The call of one agent to another, for the first task that it was given.
+        let calls = async |from: usize, to: usize| {
+            let asked = soon("the agent is asked", async || {
+                agents[from].calls().into_iter().find(|asked| asked.kind().starts_with("Send"))
+            })
+            .await;
+            let base = match way {
+                "address" => run(&home, ["agents", "url", names[from]]).stdout.trim().to_owned(),
+                _ => node.url().to_owned(),
+            };
+            let token = asked.headers.get("chancery-hop-token").cloned().filter(|_| way == "token");
+            let headers: Headers = token.into_iter().map(|token| ("chancery-hop-token".to_owned(), token)).collect();
+            let members = match way {
+                "ruvector.context" => {
+                    let context = asked.params()["metadata"]["ruvector"]["context"].take();
+                    json!({ "metadata": { "ruvector": { "context": context } } })
+                }
+                _ => json!({}),
+            };
+            let answer = call(&format!("{base}/agents/{}", names[to]), members, false, &headers).await;
+            assert!(answer["result"]["task"]["id"].is_string(), "{way}: {} calls {}: {answer}", names[from], names[to]);
+        };
+        let begun = call(&format!("{}/agents/a", node.url()), json!({}), false, &Headers::new()).await;
+        for (from, to) in [(0, 1), (1, 2), (0, 3), (3, 1)] {
+            calls(from, to).await;
+        }
+        let tasks = tree(&home, &task_of(&begun));
+        assert_eq!(tasks.len(), 5, "{way}: {tasks:?}");
+        gate.add_permits(1_000);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_notified_receiver_begins_is_a_tree_of_its_own_and_figures_count_it() {
     let gate = Arc::new(Semaphore::new(0));

@@ -138,6 +138,60 @@ async fn no_lie_about_cost_passes_a_cap_at_a_known_price_however_often_the_node_
     }
 }
 
+/// The window of the node's own budget is a minute, so only what stands in it at any moment is bounded.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_lie_about_cost_passes_the_cap_of_the_node_however_often_it_is_killed() {
+    let mut chance = Chance::new("no_lie_about_cost_passes_the_cap_of_the_node");
+    let home = Home::new();
+    let budget = "[budget.global]\nmax_usd_per_minute = '1'\nmax_tokens_per_minute = 1000\nmax_tasks_per_minute = 10\n";
+    for round in 0..3 {
+        let server = start(&home, budget);
+        let calls = two_hundred(&server, USER);
+        tokio::time::sleep(Duration::from_millis(chance.within(0..=150))).await;
+        look(&home);
+        if round == 2 {
+            for call in calls {
+                call.await.expect("a caller does not panic");
+            }
+            look(&home);
+            assert!(let_in(&server, USER).await >= 1);
+        } else {
+            server.kill();
+            for call in calls {
+                call.await.expect("a caller does not panic");
+            }
+        }
+    }
+}
+
+/// Killed under the calls: the tree's account is there again before the first call is let in.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_lie_about_cost_passes_the_cap_of_a_tree_however_often_the_node_is_killed() {
+    let mut chance = Chance::new("no_lie_about_cost_passes_the_cap_of_a_tree");
+    let home = Home::new();
+    let budget = format!("[budget.tree]\n{}", CAPS.replace("max_tasks = 10", "max_tasks = 11"));
+    let mut server = start(&home, &budget);
+    // A runner of this process ends with the node, and its tree lives on for as long as it lingers: each round has a tree of its own.
+    for _ in 0..2 {
+        let root = call(format!("{}/agents/planner", server.url()), USER, "sleep 600000", Value::Null).await.expect("an answer");
+        assert!(root["result"]["task"]["id"].is_string(), "{root}");
+        let calls = two_hundred(&server, PLANNER);
+        tokio::time::sleep(Duration::from_millis(chance.within(0..=150))).await;
+        server.kill();
+        for call in calls {
+            call.await.expect("a caller does not panic");
+        }
+        server = start(&home, &budget);
+        look(&home);
+        let root = root["result"]["task"]["id"].as_str().unwrap_or_default().to_owned();
+        let tree = run(&home, ["--json", "tree", &root]).json();
+        let tasks = tree["trees"][0]["tasks"].as_array().unwrap_or_else(|| panic!("{tree}"));
+        let spend = |task: &Value| micros(&task["spend"]["settled"]["usd"]) + micros(&task["spend"]["reserved"]["usd"]);
+        let spent: u64 = tasks.iter().map(spend).sum();
+        assert!(tasks.len() as u64 <= CALLS + 1 && spent <= 1_000_000, "{spent} in {tree}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_lie_about_cost_passes_the_cap_of_a_tree_at_a_known_price() {
     let home = Home::new();

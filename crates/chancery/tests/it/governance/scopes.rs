@@ -109,6 +109,28 @@ async fn a_name_that_two_tenants_have_is_not_guessed() {
     assert_eq!((status, &frozen["name"], &frozen["known"]), (200, &json!("lab/anonymous"), &json!(true)));
 }
 
+/// A caller that only its calls name, after more tasks of others than the node goes through for suggestions.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_is_known_by_any_of_its_tasks_however_many_are_newer() {
+    let home = Home::new();
+    let rates = "[limits]\ncalls_per_second_per_caller = 0\ncalls_per_second_per_address = 0\n";
+    let server = Setup::in_home(&home).config(&format!("[agents.echo]\nrun = 'echo'\n{rates}")).start();
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] });
+    let sent = server.call("SendMessage", json!({ "tenant": "lab", "message": message })).await;
+    assert!(sent["result"]["task"]["id"].is_string(), "{sent}");
+    for _ in 0..21 {
+        let calls = (0..50).map(|_| server.call("SendMessage", json!({ "tenant": "acme", "message": message })));
+        for sent in futures::future::join_all(calls).await {
+            assert!(sent["result"]["task"]["id"].is_string(), "{sent}");
+        }
+    }
+    // Its tenant is found, and it is not taken for the caller of another.
+    assert_ends(&home, &["freeze", "caller", "lab/anonymous"], 0, &["caller:lab/anonymous frozen"]);
+    assert_ends(&home, &["freeze", "tenant", "lab"], 0, &["tenant:lab frozen"]);
+    let candidates = ["acme/anonymous", "default/anonymous", "lab/anonymous"];
+    assert_ends(&home, &["freeze", "caller", "anonymous"], 1, &candidates);
+}
+
 #[test]
 fn budgets_are_shown_of_one_kind_or_of_one_scope_by_its_name() {
     let (home, _node, key) = acme();

@@ -117,6 +117,18 @@ fn a_key_under_its_old_name_is_read_and_warned_of_by_validate_and_at_the_start()
 }
 
 #[test]
+fn a_budget_that_callers_of_an_open_node_evade_is_warned_of_by_validate_and_at_the_start() {
+    let home = Home::new();
+    let config = "[budget.tenant.'*']\nmax_tasks = 1\nwindow = '1h'\n";
+    let warning = "budget.tenant.*: limits each tenant separately, and without callers every call may name a new tenant";
+    std::fs::write(home.path().join("chancery.toml"), config).unwrap();
+    let ran = run(&home, ["validate"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains(&format!("warning: {warning}")), "{}{}", ran.stdout, ran.stderr);
+    let server = Setup::in_home(&home).config(config).start();
+    assert!(server.log().contains(warning), "{}", server.log());
+}
+
+#[test]
 fn validate_knows_the_agents_that_were_added() {
     let home = Home::new();
     let server = Setup::in_home(&home).start();
