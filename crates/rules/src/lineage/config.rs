@@ -10,9 +10,11 @@ pub const LINEAGE_BYTES: std::ops::RangeInclusive<usize> = 256..=16_384;
 /// The longest time a task that has ended may still place calls, in seconds.
 pub const LONGEST_LINGER_S: u64 = 3_600;
 
+/// The `[lineage]` section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LineageConfig {
+    /// What happens to a call that cannot be placed in a tree.
     pub unattributed: Unattributed,
     /// Whether the marks that this node puts into `tracestate` and `traceparent` place the calls that bring them back.
     pub traces: bool,
@@ -33,6 +35,7 @@ impl Default for LineageConfig {
 }
 
 impl LineageConfig {
+    /// Returns the time for which an ended task can be a parent.
     pub fn linger(&self) -> Duration {
         Duration::from_secs(self.linger_s)
     }

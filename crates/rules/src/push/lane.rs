@@ -14,19 +14,24 @@ use super::span::Span;
 /// No lease: no worker has the lane.
 pub const FREE: Timestamp = Timestamp::from_micros(0);
 
+/// The state of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LaneState {
+    /// Events are delivered.
     Active,
+    /// Deliveries are paused.
     Paused,
     /// Nothing is sent until it is enabled again.
     Disabled(DisableReason),
     /// The receiver said 410.
     Gone,
+    /// The webhook is deleted.
     Deleted,
 }
 
 impl LaneState {
+    /// Returns the name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -122,8 +127,11 @@ pub enum LaneAction {
 /// Entries that were given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadSpan {
+    /// The first event.
     pub from: u64,
+    /// The last event.
     pub to: u64,
+    /// Why the events were not delivered.
     pub reason: DeadReason,
 }
 

@@ -17,7 +17,9 @@ use super::{connection, decisions, ended_counts, ledger, snapshots};
 /// What was found in a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
+    /// The number of tasks.
     pub tasks: u64,
+    /// The number of entries of their logs.
     pub entries: u64,
     /// What is damaged, in words, the first of many.
     pub damage: Vec<String>,
@@ -29,6 +31,7 @@ pub struct Examined {
 const MOST_NAMED: usize = 100;
 
 impl Examined {
+    /// Returns whether no fault was found.
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty()
     }

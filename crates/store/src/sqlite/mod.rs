@@ -60,6 +60,7 @@ use self::write_job::{WriteOrder, write_job};
 use self::writer::{Job, StoreWriter};
 use crate::plain_ids;
 
+/// A store in a SQLite database.
 #[derive(Debug)]
 pub struct SqliteStore {
     writer: mpsc::Sender<Job>,
