@@ -1,9 +1,10 @@
-//! What a developer runs beside cargo: `check`, `map`, `codegen`, `test`, `interop`, `soak` and `bench`.
+//! What a developer runs beside cargo: `check`, `facade`, `map`, `codegen`, `test`, `interop`, `soak` and `bench`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks to its terminal")]
 
 mod cargo;
 mod check;
 mod costs;
+mod facade;
 mod features;
 mod fetch;
 mod interop;
@@ -37,6 +38,8 @@ struct Arguments {
 enum Command {
     /// Hold the tree against the house rules: layers, sizes, openings, paths, lock files
     Check,
+    /// Hold the library against what programs need: a path for every type, documentation for every item
+    Facade,
     /// Print every Rust file with the sentence it opens with
     Map,
     /// Compile the schemas of crates/wire/proto into crates/wire/src/pb/generated
@@ -66,6 +69,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = facade::run_as_rustdoc() {
+        return code;
+    }
     match run(Arguments::parse().command) {
         Ok(code) => code,
         Err(error) => {
@@ -79,6 +85,7 @@ fn run(command: Command) -> Result<ExitCode> {
     let root = repository_root()?;
     match command {
         Command::Check => check::run(&root),
+        Command::Facade => Ok(if facade::check(&root)? { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
         Command::Map => map::run(&root),
         Command::Codegen { check } => cargo::codegen(&root, check),
         Command::Test => test::run(&root),

@@ -12,12 +12,13 @@ const REQUIRED: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "REA
 const ALLOWED: [&str; 4] = [".cargo_vcs_info.json", "Cargo.lock", "Cargo.toml.orig", "PACKAGE.md"];
 
 /// The folders of a package, each with the endings that its files may have.
-const FOLDERS: [(&str, &[&str]); 5] = [
-    ("src/", &["rs"]),
+const FOLDERS: [(&str, &[&str]); 6] = [
+    ("src/", &["rs", "sql"]),
     ("tests/", &["rs", "c"]),
     ("examples/", &["rs", "toml"]),
     ("docs/", &["md"]),
-    ("fixtures/", &["json", "toml", "md"]),
+    ("fixtures/", &["http", "json", "jsonl", "md", "sse", "toml"]),
+    ("proto/", &["proto", "txt"]),
 ];
 
 /// Lists the package of each crate, and prints each fault.

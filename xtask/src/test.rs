@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 
 use crate::costs::{CostMeter, StepCost, TestTime, report, show};
-use crate::{cargo, check, features, interop, package_lists, packages, test_binaries, tools};
+use crate::{cargo, check, facade, features, interop, package_lists, packages, test_binaries, tools};
 
 /// One step: its name in headings, and what it does.
 pub(crate) struct TestStep<'a> {
@@ -32,6 +32,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
         TestStep { name: "lock files", run: Box::new(|| check_lock_files(root)) },
         step("lints", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
         TestStep { name: "features", run: Box::new(|| features::check_builds(root).map(passed)) },
+        TestStep { name: "public items", run: Box::new(|| facade::check(root).map(passed)) },
         TestStep { name: "packages", run: Box::new(|| package_lists::check(root).map(passed)) },
         TestStep { name: "house rules", run: Box::new(|| Ok(passed(check::run(root)? == ExitCode::SUCCESS))) },
         TestStep { name: "generated code", run: Box::new(|| run_cargo(root, &cargo::codegen_arguments(true))) },

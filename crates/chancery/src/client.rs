@@ -5,10 +5,10 @@ pub use chancery_outbound::client::{
     StreamedEvent, SwpTerms, Transport, UnreadableEvent, WasSent,
 };
 pub use chancery_outbound::guard::{
-    Blocked, ConnectStage, Connector, Dial, Dialled, Fetch, Fetched, GuardedClient, GuardedTarget, IpNet, OutboundFault, Outer,
-    Resolve, Stream, StreamedResponse, TargetHost, Whole,
+    Blocked, ConnectStage, Connector, Dial, Dialled, Fetch, Fetched, GuardedBody, GuardedClient, GuardedTarget, IpNet,
+    OutboundFault, Outer, Resolve, Stream, StreamedResponse, TargetHost, Whole,
 };
-pub use chancery_outbound::remote::{AgentFacts, AgentNotes, FactsKeeper};
+pub use chancery_outbound::remote::{AgentFacts, AgentNotes, CallFault, CallPreference, FactsKeeper};
 pub use chancery_outbound::{ClientCertificate, Guard, GuardConfig, GuardError, RequestSigner, new_message_id};
 pub use chancery_wire::TaskNames;
 pub use chancery_wire::tolerant::{Leniencies, Leniency, Unreadable};

@@ -4,11 +4,13 @@ use serde_json::Value;
 
 use crate::strict_json::MAX_SAFE_INTEGER;
 
+/// Why a value has no canonical form.
 #[derive(Debug, thiserror::Error)]
 pub enum CanonicalFault {
     /// It would be rounded to a double in silence, and a signature would cover the rounded number.
     #[error("{0} has no canonical form: it is beyond ±(2^53 - 1)")]
     Integer(serde_json::Number),
+    /// The value cannot be written as JSON.
     #[error("no canonical form")]
     Unwritable(#[from] serde_json::Error),
 }

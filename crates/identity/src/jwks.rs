@@ -14,17 +14,24 @@ pub const MAX_KEYS: usize = 64;
 /// Members we do not know are ignored, as RFC 7517 asks, and so is a private half.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jwk {
+    /// The type of the key, such as `OKP`.
     pub kty: String,
+    /// The curve, such as `Ed25519`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crv: Option<String>,
+    /// The x coordinate, in base64url.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x: Option<String>,
+    /// The y coordinate, in base64url.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub y: Option<String>,
+    /// The id of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kid: Option<String>,
+    /// The algorithm, such as `EdDSA`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alg: Option<String>,
+    /// The `use` member, `sig` for signatures.
     #[serde(default, rename = "use", skip_serializing_if = "Option::is_none")]
     pub public_use: Option<String>,
     /// Which of our uses the key has. Others' keys have no such member.
@@ -33,6 +40,7 @@ pub struct Jwk {
 }
 
 impl Jwk {
+    /// Makes the JSON form of a public key.
     pub fn of(key: &PublicKey, key_use: Option<KeyUse>) -> Self {
         let encode = |bytes: &[u8]| Some(URL_SAFE_NO_PAD.encode(bytes));
         let raw = key.raw();
@@ -52,6 +60,7 @@ impl Jwk {
         }
     }
 
+    /// Returns the public key.
     pub fn public_key(&self) -> Result<PublicKey, KeyFault> {
         let algorithm = match (self.kty.as_str(), self.crv.as_deref()) {
             ("OKP", Some("Ed25519")) => Algorithm::EdDsa,
@@ -79,8 +88,10 @@ impl Jwk {
     }
 }
 
+/// A set of public keys in their JSON form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jwks {
+    /// The keys.
     pub keys: Vec<Jwk>,
 }
 

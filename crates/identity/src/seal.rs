@@ -9,18 +9,23 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 const MAC_BYTES: usize = 16;
 
+/// Why a seal key cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
+    /// The key does not have 32 bytes.
     #[error("a seal key has 32 bytes, this one has {0}")]
     Length(usize),
+    /// The system gave no random bytes.
     #[error("the system gave no random bytes")]
     NoRandomness,
 }
 
+/// A symmetric key that seals texts.
 #[derive(Clone)]
 pub struct SealKey(hmac::Key);
 
 impl SealKey {
+    /// The length of a key.
     pub const BYTES: usize = 32;
 
     /// New secret bytes for a key.
@@ -30,6 +35,7 @@ impl SealKey {
         Ok(bytes)
     }
 
+    /// Makes a key of some bytes.
     pub fn new(bytes: &[u8]) -> Result<Self, KeyError> {
         if bytes.len() != Self::BYTES {
             return Err(KeyError::Length(bytes.len()));
@@ -44,6 +50,7 @@ impl SealKey {
         URL_SAFE_NO_PAD.encode(token)
     }
 
+    /// Opens a sealed text.
     pub fn open(&self, purpose: &str, token: &str) -> Option<Vec<u8>> {
         let mut content = URL_SAFE_NO_PAD.decode(token).ok()?;
         let mac = content.split_off(content.len().checked_sub(MAC_BYTES)?);

@@ -30,8 +30,10 @@ pub enum Headerless {
     #[default]
     #[serde(rename = "hybrid")]
     Hybrid,
+    /// Version 1.0.
     #[serde(rename = "1.0")]
     V1_0,
+    /// Version 0.3.
     #[serde(rename = "0.3")]
     V0_3,
 }

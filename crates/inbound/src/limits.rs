@@ -14,6 +14,7 @@ pub struct InboundLimits {
     pub body_bytes: usize,
     /// Bytes of a request's head over HTTP/1.1, or of its header list over HTTP/2.
     pub header_bytes: usize,
+    /// The largest number of headers of a request.
     pub header_count: usize,
     /// How long a connection may take to send a request's head; also how long it may sit idle between requests.
     pub header_read_ms: u64,
@@ -33,6 +34,7 @@ pub struct InboundLimits {
     pub body_read_ms: u64,
     /// How long a peer may take no byte of what is sent to it before the connection is closed.
     pub write_stall_ms: u64,
+    /// The largest number of open connections.
     pub connections: usize,
     /// Connections of one address without a client certificate, and with each certificate.
     pub connections_per_address: usize,
@@ -45,7 +47,9 @@ pub struct InboundLimits {
     pub calls_per_second_per_caller: u32,
     /// How many calls one caller may make at once after a pause.
     pub calls_burst_per_caller: u32,
+    /// The rate of calls of one address. 0 sets no limit.
     pub calls_per_second_per_address: u32,
+    /// The number of calls that one address can make at once.
     pub calls_burst_per_address: u32,
     /// Bytes of the id of a JSON-RPC call, which is repeated in its answer.
     pub json_rpc_id_bytes: usize,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Timestamping {
+    /// The node does not look at the time of a frame.
     #[default]
     Ignored,
     /// Timestamps that are present are checked.
@@ -21,6 +22,7 @@ pub enum Timestamping {
 pub struct SwpRules {
     /// The longest silence of a connection without an open task, and the longest time for a frame to arrive.
     pub idle_ms: u64,
+    /// The check of the times of frames.
     pub timestamps: Timestamping,
 }
 

@@ -45,10 +45,13 @@ impl fmt::Debug for TlsMaterial {
     }
 }
 
+/// Why a certificate or its key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
+    /// The certificate and the key do not make a TLS server.
     #[error("the certificate and its key cannot be used: {0}")]
     Certificate(rustls::Error),
+    /// The certificates of the authorities for clients cannot be used.
     #[error("a certificate authority for callers cannot be used: {0}")]
     Authority(String),
 }

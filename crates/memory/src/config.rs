@@ -17,6 +17,7 @@ const WITNESS_FORMAT: u32 = 2;
 #[cfg(feature = "tier")]
 const _: () = assert!(WITNESS_FORMAT == ruvector_rulake::RuLakeBundle::FORMAT_VERSION);
 
+/// The `[memory]` section.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryConfig {

@@ -6,30 +6,43 @@ use ruvector_rulake::RuLakeError;
 /// Why a grant does not open what was asked for.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum GrantRefusal {
+    /// The call presents no grant.
     #[error("there is no grant for it")]
     NoGrant,
+    /// The text is not a grant.
     #[error("not a grant: {0}")]
     Malformed(&'static str),
+    /// The node does not trust the issuer.
     #[error("no key that this node trusts signed the grant")]
     UnknownIssuer,
+    /// The signature is not the issuer's.
     #[error("the signature of the grant is wrong")]
     BadSignature,
+    /// The grant has expired.
     #[error("the grant has expired")]
     Expired,
+    /// The grant is not valid yet.
     #[error("the grant is not valid yet")]
     NotYet,
+    /// The grant was revoked.
     #[error("the grant was revoked")]
     Revoked,
+    /// The grant is for another agent.
     #[error("the grant is for another agent")]
     OtherGrantee,
+    /// Another agent has to present the grant.
     #[error("the grant is to be handed over by another agent")]
     OtherPresenter,
+    /// The grant is for another shard.
     #[error("the grant is for another shard")]
     OtherShard,
+    /// The grant is for another content.
     #[error("the grant is for another witness")]
     OtherWitness,
+    /// The grant does not have the capability.
     #[error("the grant does not allow {0}")]
     Capability(&'static str),
+    /// The grant was given for something else.
     #[error("the witness was not handed over for {0}")]
     HandedFor(&'static str),
 }
@@ -55,27 +68,54 @@ impl GrantRefusal {
     }
 }
 
+/// Why an operation of the memory failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
+    /// The grant does not allow the operation.
     #[error(transparent)]
     Refused(#[from] GrantRefusal),
+    /// A reference is wrong.
     #[error("{field}: {reason}")]
-    Reference { field: &'static str, reason: &'static str },
+    Reference {
+        /// The field of the reference.
+        field: &'static str,
+        /// What is wrong with the field.
+        reason: &'static str,
+    },
+    /// There is no such collection.
     #[error("nothing is kept here by the witness {0}")]
     Unknown(String),
     /// What is in the tier is not what its name says.
     #[error("tampered: {0}")]
     Tampered(&'static str),
+    /// The content is larger than the limit.
     #[error("{what} of {bytes} bytes; at most {limit} are taken")]
-    TooLarge { what: &'static str, bytes: u64, limit: u64 },
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// The size.
+        bytes: u64,
+        /// The largest size.
+        limit: u64,
+    },
+    /// The content is not a collection of vectors.
     #[error("not vectors: {0}")]
     NotVectors(&'static str),
+    /// The query has another number of dimensions than the collection.
     #[error("the query has {found} dimensions, the collection {wanted}")]
-    Dimensions { wanted: usize, found: usize },
+    Dimensions {
+        /// The number of dimensions of the collection.
+        wanted: usize,
+        /// The number of dimensions of the query.
+        found: usize,
+    },
+    /// The storage tier failed.
     #[error("the tier: {0}")]
     Tier(String, #[source] Option<Box<dyn std::error::Error + Send + Sync>>),
+    /// The index of vectors failed.
     #[error("ruLake: {0}")]
     Lake(#[from] RuLakeError),
+    /// The node has no key for grants.
     #[error("no key signs grants at this time")]
     NoKey,
 }

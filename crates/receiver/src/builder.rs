@@ -15,14 +15,19 @@ use crate::guard::ReplayGuard;
 use crate::proof::{Demands, JwtDemand};
 use crate::receiver::{Expected, MOST_BODY_BYTES, Receiver, ReceiverState};
 
+/// Why a receiver cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incomplete {
+    /// The receiver asks for no proof, so it would accept every notification.
     #[error("no check is configured: set one, or call `everybody()` to accept every sender")]
     NoDemands,
+    /// The sender uses its keys for other receivers too, so the receiver needs its own URL, and was given none.
     #[error("keys that others use too need the URL of this receiver")]
     NoUrl,
+    /// The text is not a URL.
     #[error("not a URL: {0}")]
     NotAUrl(String),
+    /// The receiver asks for a JWT, and was given no keys of the sender.
     #[error("a token of the sender needs its keys")]
     NoKeys,
 }
@@ -126,16 +131,19 @@ impl Builder {
         self
     }
 
+    /// Takes the time from a clock of the program.
     pub fn clock(mut self, clock: Arc<dyn ReceiverClock>) -> Self {
         self.clock = clock;
         self
     }
 
+    /// Sets the largest body that the receiver accepts.
     pub fn most_body_bytes(mut self, most: usize) -> Self {
         self.most_bytes = most;
         self
     }
 
+    /// Builds the receiver.
     pub fn build(mut self) -> Result<Receiver, Incomplete> {
         if let Some(issuer) = self.wants_jwt.take() {
             if self.demands.verifier.push_keys().is_empty() {

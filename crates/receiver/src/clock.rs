@@ -5,7 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use chancery_protocol::Timestamp;
 
+/// A source of the time.
 pub trait ReceiverClock: Send + Sync + fmt::Debug {
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 

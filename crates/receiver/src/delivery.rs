@@ -15,18 +15,23 @@ use crate::receiver::ReceiverState;
 #[must_use = "what is not accepted is sent again"]
 #[derive(Debug)]
 pub struct ReceivedDelivery {
+    /// The notification.
     pub notification: Notification,
     /// The id of the message, the same for every attempt. Only what was signed has one.
     pub id: Option<String>,
     /// The number of the entry in the log of its task, and of the lane it came by.
     pub lane: Option<u64>,
+    /// The number of the event in its task, if the sender gives it.
     pub seq: Option<u64>,
     /// Which entries it stands for, if more than one.
     pub compacted: Option<(u64, u64)>,
+    /// The number of the attempt, if the sender gives it.
     pub attempt: Option<u32>,
     /// An operator sent it again.
     pub replay: bool,
+    /// The time of the attempt, if the sender gives it.
     pub sent_at: Option<Timestamp>,
+    /// The proofs that the receiver verified.
     pub proofs: Vec<SenderProof>,
     pub(crate) held: Option<HeldNotification>,
 }

@@ -20,11 +20,17 @@ const NEURALPOST_TIMESTAMP: &str = "x-neuralpost-timestamp";
 /// What was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderProof {
+    /// A signature of Standard Webhooks.
     Signature(Scheme),
+    /// The token of the registration.
     Token,
+    /// The credentials of the `Authorization` header.
     Credentials,
+    /// A JWT of the sender.
     Jwt,
+    /// A signature over the body alone.
     BodySignature,
+    /// A signature in the form of NeuralPost.
     NeuralPost,
 }
 

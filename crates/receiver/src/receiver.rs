@@ -51,10 +51,12 @@ impl fmt::Debug for Expected {
 }
 
 impl Receiver {
+    /// Starts with a builder that asks for no proof.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
+    /// Returns the largest body that the receiver accepts.
     pub fn most_body_bytes(&self) -> usize {
         self.most_bytes
     }

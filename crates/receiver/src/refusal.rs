@@ -6,24 +6,34 @@ use http::StatusCode;
 
 use crate::guard::GuardFault;
 
+/// Why a request is not an accepted notification.
 #[derive(Debug, thiserror::Error)]
 pub enum NotificationRefusal {
+    /// The body is larger than the receiver accepts.
     #[error("the body has more than {0} bytes")]
     TooLarge(usize),
+    /// The connection ended before the body.
     #[error("the body did not arrive whole")]
     BrokenOff,
+    /// The signature is missing or wrong.
     #[error(transparent)]
     Signature(#[from] VerifyFault),
+    /// The token is missing or wrong.
     #[error("the notification token is missing or wrong")]
     Token,
+    /// The credentials are missing or wrong.
     #[error("the credentials are missing or wrong")]
     Credentials,
+    /// The JWT is missing or wrong.
     #[error(transparent)]
     Jwt(#[from] JwtFault),
+    /// The signature over the body is missing or wrong.
     #[error("there is no signature over the body, or a wrong one")]
     BodySignature,
+    /// The body is not a notification.
     #[error("not a notification: {0}")]
     NotANotification(String),
+    /// The task is not one that the receiver expects.
     #[error("this receiver does not expect task {0:?}")]
     UnexpectedTask(String),
     /// It was taken before.
@@ -35,6 +45,7 @@ pub enum NotificationRefusal {
     /// Another copy is being worked on.
     #[error("another copy of this message is being worked on")]
     UnderWay,
+    /// The memory of accepted notifications failed.
     #[error(transparent)]
     Guard(#[from] GuardFault),
 }

@@ -19,9 +19,13 @@ pub struct MicroUsd(pub i64);
 /// Why something is not an amount of money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MoneyFault {
+    /// The text is not a number.
     NotANumber,
+    /// The amount is negative.
     Negative,
+    /// The amount has more than six decimal places.
     TooFine,
+    /// The amount is too large.
     TooMuch,
 }
 
@@ -33,6 +37,7 @@ enum Finer {
 }
 
 impl MicroUsd {
+    /// No money.
     pub const ZERO: Self = Self(0);
     /// 9,000,000,000 USD: more than this is a mistake.
     pub const MOST: Self = Self(9_000_000_000 * MICROS);
@@ -52,23 +57,28 @@ impl MicroUsd {
         from_f64(number, Finer::Refused)
     }
 
+    /// Makes an amount of a number of dollars. A fraction of a millionth counts as one.
     pub fn from_f64_rounding_up(number: f64) -> Result<Self, MoneyFault> {
         from_f64(number, Finer::RoundedUp)
     }
 
+    /// Adds two amounts, or returns `None` on overflow.
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
+    /// Subtracts an amount, or returns `None` on overflow.
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
     }
 
+    /// Adds two amounts. A sum that would overflow stays at the maximum.
     #[must_use]
     pub fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// Subtracts an amount. A difference that would overflow stays at its limit.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))

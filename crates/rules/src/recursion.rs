@@ -37,21 +37,29 @@ fn call_depth<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     Ok(depth)
 }
 
+/// Why a call is too deep or comes back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecursionError {
+    /// The chain of calls is too long.
     Depth {
+        /// The depth of the call.
         depth: u32,
+        /// The largest depth.
         limit: u32,
+        /// The agents on the way from the root.
         path: AgentPath,
     },
     /// The path ends with the agent that is in it already.
     Revisit {
+        /// The agent that is called again.
         agent: AgentRef,
+        /// The agents on the way from the root.
         path: AgentPath,
     },
 }
 
 impl RecursionError {
+    /// Returns the kind of the caller's error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Depth { .. } => ErrorKind::RecursionDepth,

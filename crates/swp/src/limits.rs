@@ -8,8 +8,11 @@ use serde::{Deserialize, Serialize};
 pub struct SwpLimits {
     /// The body of a frame, without its prefix.
     pub max_frame_bytes: u32,
+    /// The largest payload of a frame.
     pub max_payload_bytes: u32,
+    /// The shortest id of a message.
     pub min_msg_id_bytes: u32,
+    /// The longest id of a message.
     pub max_msg_id_bytes: u32,
     /// The whole block of extensions.
     pub max_ext_bytes: u32,
@@ -17,11 +20,13 @@ pub struct SwpLimits {
     pub max_clock_skew_ms: u64,
     /// Frames that one connection may send within `rate_window_ms`.
     pub max_frames_per_window: u32,
+    /// The time in which frames are counted for their rate.
     pub rate_window_ms: u64,
     /// How long a message id stays taken on its connection. 0: ids may repeat.
     pub duplicate_window_ms: u64,
     /// The A2A handshake. Its list of short names costs a multiple of its length in memory, so it has a limit of its own.
     pub max_handshake_bytes: u32,
+    /// The longest id of a task.
     pub max_task_id_bytes: u32,
     /// Tasks without a result that one scope may have.
     pub max_open_tasks: u32,

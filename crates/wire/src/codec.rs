@@ -10,7 +10,9 @@ use crate::frames::Frames;
 /// The ids of an event's task; events themselves do not repeat them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskNames {
+    /// The id of the task.
     pub task_id: TaskId,
+    /// The id of the context.
     pub context_id: ContextId,
     /// The client's own name for the task, in the original protocol.
     pub client_task_id: Option<Arc<str>>,

@@ -25,6 +25,7 @@ pub enum NotificationForm {
 }
 
 impl NotificationForm {
+    /// Returns the name of the form.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V1_0 => "1.0",
@@ -38,9 +39,11 @@ impl NotificationForm {
 /// What a notification says, in the newest version's shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notification {
+    /// The form of the body.
     pub form: NotificationForm,
     /// The names of its task. A message need not belong to one.
     pub face: Option<TaskNames>,
+    /// The event of the task.
     pub event: TaskEvent,
 }
 

@@ -12,7 +12,7 @@ mod registration;
 mod vault;
 
 pub use chancery_rules::push::{
-    ClockSet, Cursor, DeadReason, DeadSpan, DisableReason, LaneAction, LaneChange, LaneClaim, LaneState, Span, SpanKind,
+    ClockSet, Cursor, DeadReason, DeadSpan, DisableReason, Fenced, LaneAction, LaneChange, LaneClaim, LaneState, Span, SpanKind,
     WebhookOrigin,
 };
 pub use in_flight::{Claiming, InFlight, Notifier};

@@ -51,6 +51,7 @@ impl ApiKey {
 pub struct KeyHash([u8; 32]);
 
 impl KeyHash {
+    /// Hashes an API key.
     pub fn of(key: &str) -> Self {
         Self(SealKey::digest(key.as_bytes()))
     }

@@ -16,6 +16,7 @@ pub struct CallerRecord {
     /// May be left out where the record stands under its name.
     #[serde(default)]
     pub name: String,
+    /// The tenant of the caller.
     #[serde(default = "default_tenant")]
     pub tenant: String,
     /// The agent of this node that this caller is.
@@ -24,22 +25,30 @@ pub struct CallerRecord {
     /// `AGENT` or `AGENT/SKILL`; left out, everything.
     #[serde(default, with = "grants", skip_serializing_if = "grants::are_everything")]
     pub may_call: MayCall,
+    /// The API keys of the caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<ApiKeyRecord>,
+    /// The client certificates of the caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<CertificateName>,
+    /// The ids of agents whose signed requests are the caller's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_ids: Vec<AgentId>,
+    /// The subjects of tokens that are the caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<TokenSubject>,
 }
 
+/// An API key of a caller, stored as its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApiKeyRecord {
+    /// The hash of the key.
     pub hash: KeyHash,
+    /// The time when the key was made.
     #[serde(default)]
     pub made_at: Timestamp,
+    /// The time when the key expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
@@ -48,23 +57,30 @@ pub struct ApiKeyRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenSubject {
+    /// The name of the issuer.
     pub issuer: String,
+    /// The `sub` claim of the token.
     pub subject: String,
 }
 
+/// Why a caller cannot get a new key.
 #[derive(Debug, thiserror::Error)]
 pub enum RotateError {
+    /// The caller has too many keys that have not expired.
     #[error("caller {0} has {most} keys that have not expired, and cannot have more", most = CallerRecord::MOST_KEYS)]
     TooManyKeys(String),
+    /// The key cannot be made.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
 
 impl CallerRecord {
+    /// The largest number of keys that have not expired.
     pub const MOST_KEYS: usize = 10;
     /// How long an old key still works after a rotation, by default.
     pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 
+    /// Makes a caller without credentials.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

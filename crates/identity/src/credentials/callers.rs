@@ -18,10 +18,12 @@ pub struct Known {
     pub standing: Arc<CallerStanding>,
 }
 
+/// A fault of the credentials of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerFault {
     /// The caller or issuer under its configured name, so that the operator finds it.
     pub name: String,
+    /// What is wrong.
     pub reason: String,
 }
 

@@ -11,14 +11,23 @@ use super::caller::{checked_name, grants};
 /// How a token may be signed. What a shared secret signs, or nothing, has no value here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TokenAlgorithm {
+    /// Ed25519.
     EdDSA,
+    /// ECDSA with P-256 and SHA-256.
     ES256,
+    /// ECDSA with P-384 and SHA-384.
     ES384,
+    /// RSA with PKCS#1 v1.5 and SHA-256.
     RS256,
+    /// RSA with PKCS#1 v1.5 and SHA-384.
     RS384,
+    /// RSA with PKCS#1 v1.5 and SHA-512.
     RS512,
+    /// RSA-PSS with SHA-256.
     PS256,
+    /// RSA-PSS with SHA-384.
     PS384,
+    /// RSA-PSS with SHA-512.
     PS512,
 }
 
@@ -51,6 +60,7 @@ pub enum Accept {
     Any,
 }
 
+/// An issuer of tokens that the node trusts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Issuer {
@@ -64,11 +74,13 @@ pub struct Issuer {
     /// Where its keys are; left out, its discovery document says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_url: Option<String>,
+    /// The signature algorithms that the node accepts.
     #[serde(default = "default_algorithms")]
     pub algorithms: Vec<TokenAlgorithm>,
     /// How far its clock may be from ours.
     #[serde(default = "default_leeway_s")]
     pub leeway_s: u32,
+    /// The tokens of the issuer that the node accepts.
     #[serde(default)]
     pub accept: Accept,
     /// The claim that says who the caller is.
@@ -87,8 +99,10 @@ pub struct Issuer {
 }
 
 impl Issuer {
+    /// The largest tolerance for clocks that differ, in seconds.
     pub const MOST_LEEWAY_S: u32 = 300;
 
+    /// Makes an issuer with the default settings.
     pub fn new(name: impl Into<String>, issuer: impl Into<String>, audience: impl Into<String>) -> Self {
         Self {
             name: name.into(),

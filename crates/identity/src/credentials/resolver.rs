@@ -8,6 +8,7 @@ use chancery_protocol::AgentId;
 
 /// Asked for every agent id that a signature has proven.
 pub trait IdentityResolver: fmt::Debug + Send + Sync {
+    /// Returns whether the agent may call.
     fn allows(&self, agent_id: &AgentId) -> bool;
 
     /// Whether this agent is named one by one. Such an agent is a caller of its own even if no caller record lists it;

@@ -12,19 +12,27 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+/// The use of a key. A key has one use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KeyUse {
+    /// Signatures of cards.
     Cards,
+    /// Signatures of hop tokens.
     HopTokens,
+    /// Signatures of push notifications.
     Push,
+    /// Signatures of checkpoints of the record.
     Receipts,
+    /// Signatures of grants for the memory.
     MemoryGrants,
 }
 
 impl KeyUse {
+    /// Every use.
     pub const ALL: [Self; 5] = [Self::Cards, Self::HopTokens, Self::Push, Self::Receipts, Self::MemoryGrants];
 
+    /// Returns the name of the use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cards => "cards",
@@ -59,11 +67,13 @@ mod sealed {
 
 /// A use as a type, so that a key for one cannot be handed to another.
 pub trait Domain: sealed::Sealed + Send + Sync + 'static {
+    /// The use of the keys.
     const USE: KeyUse;
 }
 
 /// A use whose format is ours, so that what is signed can begin with its domain.
 pub trait OwnFormat: Domain {
+    /// The bytes before each signed text.
     const PREFIX: &'static [u8];
 }
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PublicKey;
 
+/// The signature algorithm of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Algorithm {
     /// Ed25519.
@@ -49,22 +50,35 @@ impl fmt::Display for Algorithm {
     }
 }
 
+/// Why a key cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum KeyFault {
+    /// The key cannot be generated.
     #[error("the system made no key")]
     NotMade,
+    /// The bytes are not a supported private key.
     #[error("neither an Ed25519 nor a P-256 key in PKCS#8")]
     NotPkcs8,
+    /// The PEM text has no private key.
     #[error("no PKCS#8 private key in the PEM text")]
     NotPem,
+    /// The text is not a seed of 32 bytes.
     #[error("a seed is 32 bytes, in hex or base64")]
     NotASeed,
+    /// The bytes are not a supported public key.
     #[error("not a public key we can use: {0}")]
     NotAPublicKey(&'static str),
+    /// The key failed to sign.
     #[error("the key signed nothing")]
     NotSigned,
+    /// The key has another algorithm than the one that is needed.
     #[error("the key is {found}, not {wanted}")]
-    OtherAlgorithm { wanted: Algorithm, found: Algorithm },
+    OtherAlgorithm {
+        /// The algorithm that is needed.
+        wanted: Algorithm,
+        /// The algorithm of the key.
+        found: Algorithm,
+    },
 }
 
 pub(super) enum Material {

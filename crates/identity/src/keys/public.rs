@@ -25,6 +25,7 @@ const P256_INFO: [u8; 26] = [
     0x01, 0x07, 0x03, 0x42, 0x00,
 ];
 
+/// A public key for signatures.
 #[derive(Clone)]
 pub struct PublicKey {
     algorithm: Algorithm,
@@ -59,6 +60,7 @@ impl PublicKey {
         }
     }
 
+    /// Returns the algorithm of the key.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }

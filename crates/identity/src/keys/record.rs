@@ -15,11 +15,15 @@ use super::{Algorithm, KeyFault, KeyUse, PublicKey};
 /// A key in the ring. Its private half is reached only through [`super::KeyRing::signing`].
 #[derive(Clone, Debug)]
 pub struct KeyRecord {
+    /// The use of the key.
     pub key_use: KeyUse,
     /// The agent whose key it is; none for keys of the node.
     pub owner: Option<Arc<str>>,
+    /// The id of the key.
     pub kid: Arc<str>,
+    /// The public key.
     pub public: PublicKey,
+    /// The time when the key was made.
     pub made_at: Timestamp,
     /// It is published from the start and signs from here on, so that others know it by then.
     pub used_from: Timestamp,
@@ -51,6 +55,7 @@ impl KeyRecord {
         })
     }
 
+    /// Returns the algorithm of the key.
     pub fn algorithm(&self) -> Algorithm {
         self.public.algorithm()
     }

@@ -16,26 +16,36 @@ use super::{Algorithm, KeyFault, KeyUse, SigningKey};
 pub const MAX_OLD_KEYS: usize = 10;
 const FORMAT_VERSION: u32 = 1;
 
+/// Why a key ring cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RingFault {
+    /// A key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyFault),
+    /// The text is not a key ring.
     #[error("the key ring cannot be read: {0}")]
     Unreadable(#[source] serde_json::Error),
+    /// The ring has a format that this program does not read.
     #[error("the key ring has format {0}, we read format {FORMAT_VERSION}")]
     OtherFormat(u32),
+    /// A key in the ring is damaged.
     #[error("the key {0} in the ring is damaged")]
     Damaged(String),
+    /// The key is in the ring already.
     #[error("the key {0} is in the ring already; a key has one use and one owner")]
     Twice(String),
+    /// There is no such key to rotate.
     #[error("there is no such key to rotate")]
     NoKey,
+    /// The key is given from outside and has to be replaced there.
     #[error("the key is given from outside and has to be replaced there")]
     Given,
+    /// Too many old keys are still published.
     #[error("{MAX_OLD_KEYS} old keys are still published; wait until some retire")]
     TooManyOldKeys,
 }
 
+/// The keys of a node, with old ones that are still published.
 #[derive(Clone, Debug, Default)]
 pub struct KeyRing {
     records: Vec<KeyRecord>,
@@ -49,6 +59,7 @@ struct File {
 }
 
 impl KeyRing {
+    /// Reads a key ring.
     pub fn from_json(text: &str) -> Result<Self, RingFault> {
         #[derive(Deserialize)]
         struct Version {

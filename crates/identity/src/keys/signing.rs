@@ -12,6 +12,7 @@ use super::domain::{Cards, Domain, HopTokens, OwnFormat, Push};
 use super::material::Material;
 use super::{Algorithm, KeyFault, PublicKey};
 
+/// A private key for signatures of one use.
 pub struct SigningKey<D: Domain> {
     pub(super) material: Arc<Material>,
     public: PublicKey,
@@ -20,6 +21,7 @@ pub struct SigningKey<D: Domain> {
 }
 
 impl<D: Domain> SigningKey<D> {
+    /// Generates a key.
     pub fn generate(algorithm: Algorithm) -> Result<Self, KeyFault> {
         Self::of(Arc::new(Material::generate(algorithm)?))
     }
@@ -45,10 +47,12 @@ impl<D: Domain> SigningKey<D> {
         Ok(Self { material, public, kid, domain: PhantomData })
     }
 
+    /// Returns the private key in PKCS#8.
     pub fn to_pkcs8(&self) -> Result<SecretBox<Vec<u8>>, KeyFault> {
         self.material.to_pkcs8()
     }
 
+    /// Returns the algorithm of the key.
     pub fn algorithm(&self) -> Algorithm {
         self.public.algorithm()
     }
@@ -58,6 +62,7 @@ impl<D: Domain> SigningKey<D> {
         &self.kid
     }
 
+    /// Returns the public key.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
@@ -91,10 +96,13 @@ impl SigningKey<Cards> {
     }
 }
 
+/// Why a notification cannot be signed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PushFault {
+    /// The id of the notification has other characters than letters, digits, `_` and `-`.
     #[error("the id of a notification has only letters, digits, '_' and '-'")]
     Id,
+    /// The key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyFault),
 }

@@ -21,26 +21,37 @@ pub const MAX_PUSH_JWT: usize = 8 * 1024;
 /// How far two clocks may be apart, in seconds.
 const LEEWAY: i64 = 60;
 
+/// Why a JWT is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwtFault {
+    /// The text is not a JWT.
     #[error("not a JWT: {0}")]
     Malformed(&'static str),
+    /// The algorithm is neither EdDSA nor ES256.
     #[error("the token's algorithm is neither EdDSA nor ES256")]
     Algorithm,
+    /// The JWT names no known key.
     #[error("the token has the id (kid) of an unknown key")]
     UnknownKey,
+    /// The signature is wrong.
     #[error("the token's signature is wrong")]
     BadSignature,
+    /// The JWT has another audience.
     #[error("the token has another audience")]
     Audience,
+    /// The JWT has another issuer.
     #[error("the token has another issuer")]
     Issuer,
+    /// The JWT has expired.
     #[error("the token has expired")]
     Expired,
+    /// The JWT is not valid yet.
     #[error("the token is not valid yet")]
     NotYet,
+    /// The JWT is for another message.
     #[error("the token is for another message")]
     OtherMessage,
+    /// The JWT is for another body.
     #[error("the token is for another body")]
     OtherBody,
 }
@@ -52,10 +63,13 @@ pub struct PushClaims {
     pub iss: String,
     /// The URL that is called, without its query.
     pub aud: String,
+    /// The time when the JWT was made, in seconds since 1970.
     pub iat: i64,
+    /// The time when the JWT expires, in seconds since 1970.
     pub exp: i64,
     /// The id of the message.
     pub jti: String,
+    /// The task that the notification is about.
     #[serde(rename = "taskId", default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// SHA-256 of the body's bytes, in hex.
@@ -90,11 +104,13 @@ pub fn mint_push_jwt(key: &SigningKey<Push>, claims: &PushClaims) -> Result<Stri
 /// What a token must be for.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenFor<'a> {
+    /// The audience, which is the receiver.
     pub audience: &'a str,
     /// Who must have made it, if that matters beside the key.
     pub issuer: Option<&'a str>,
     /// The id of the message, if it has one.
     pub id: Option<&'a str>,
+    /// The body of the notification.
     pub body: &'a [u8],
 }
 
@@ -103,6 +119,7 @@ pub struct TokenFor<'a> {
 pub struct PushKeys(Vec<(Arc<str>, PublicKey)>);
 
 impl PushKeys {
+    /// Makes a set of public keys.
     pub fn new(keys: impl IntoIterator<Item = PublicKey>) -> Self {
         Self(keys.into_iter().map(|key| (key.kid().into(), key)).collect())
     }
@@ -113,10 +130,12 @@ impl PushKeys {
         Self::new(both.into_iter().flat_map(|algorithm| jwks.candidates(KeyUse::Push, algorithm, None)))
     }
 
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// Returns the Ed25519 keys.
     pub fn ed25519(&self) -> impl Iterator<Item = &PublicKey> {
         self.0.iter().map(|(_, key)| key).filter(|key| key.algorithm() == Algorithm::EdDsa)
     }

@@ -12,6 +12,7 @@ pub const MOST_REMEMBERED: usize = 100_000;
 /// As long as a signature can pass for fresh: a message that is ahead of our clock by the tolerance and comes back behind it by the same.
 const REMEMBERED_FOR: Duration = Duration::from_secs(600);
 
+/// Whether a message was received before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayCheck {
     /// The message is new. Report the result, or the message is never remembered.

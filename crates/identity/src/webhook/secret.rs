@@ -17,16 +17,22 @@ const PUBLIC: &str = "whpk_";
 /// What we make ourselves.
 const NEW_BYTES: usize = 32;
 
+/// Why a webhook secret cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretFault {
+    /// The text does not begin with the prefix of a secret.
     #[error("a webhook secret begins with {0}")]
     Prefix(&'static str),
+    /// The text behind the prefix is not base64.
     #[error("what comes after {0} is not base64")]
     Base64(&'static str),
+    /// The secret does not have 24 to 64 bytes.
     #[error("a webhook secret has 24 to 64 bytes, this one has {0}")]
     Length(usize),
+    /// The bytes are not an Ed25519 key.
     #[error("not an Ed25519 key of 32 bytes, or of 64 with its public half behind it")]
     NotAKey,
+    /// The system gave no random bytes.
     #[error("the system gave no random bytes")]
     NoRandomness,
 }
@@ -38,6 +44,7 @@ pub struct HmacSecret {
 }
 
 impl HmacSecret {
+    /// Generates a secret.
     pub fn generate() -> Result<Self, SecretFault> {
         let mut bytes = vec![0; NEW_BYTES];
         SystemRandom::new().fill(&mut bytes).map_err(|_| SecretFault::NoRandomness)?;
@@ -55,6 +62,7 @@ impl HmacSecret {
         check_length(bytes.expose_secret())
     }
 
+    /// Makes a secret of some bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, SecretFault> {
         check_length(&bytes)?;
         let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);

@@ -19,20 +19,34 @@ pub const TOLERANCE: Duration = Duration::from_secs(300);
 /// More signatures than this are somebody's mistake or attack.
 pub const MOST_SIGNATURES: usize = 32;
 
+/// Why a signed notification is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyFault {
+    /// A header is missing.
     #[error("there is no {0} header")]
     Missing(&'static str),
+    /// A header appears twice or cannot be read.
     #[error("the {0} header is there more than once, or cannot be read")]
     Malformed(&'static str),
+    /// The message is too old.
     #[error("the message is {seconds} seconds old")]
-    TooOld { seconds: u64 },
+    TooOld {
+        /// The age in seconds.
+        seconds: u64,
+    },
+    /// The time of the message is in the future.
     #[error("the message is from {seconds} seconds ahead")]
-    TooNew { seconds: u64 },
+    TooNew {
+        /// The seconds until the time of the message.
+        seconds: u64,
+    },
+    /// There are too many signatures.
     #[error("there are more than {MOST_SIGNATURES} signatures")]
     TooManySignatures,
+    /// There is no signature of a kind that the receiver has a key for.
     #[error("there is no signature of a kind we have a key for")]
     NoKey,
+    /// No signature is right.
     #[error("no signature is right")]
     BadSignature,
     /// The signature is right, and the message is not for us.
@@ -40,6 +54,7 @@ pub enum VerifyFault {
     OtherAudience,
 }
 
+/// A signature scheme of Standard Webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// HMAC-SHA256.

@@ -25,6 +25,7 @@ impl Account {
         Self(Arc::new(Entry { scope, row, books: books.clone() }))
     }
 
+    /// Returns what the account counts.
     pub fn scope(&self) -> &BudgetScope {
         &self.0.scope
     }

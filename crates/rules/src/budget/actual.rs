@@ -24,6 +24,7 @@ use crate::{MicroUsd, MoneyFault};
 /// More tokens than this in one report are a mistake.
 pub const MOST_TOKENS: u64 = 9_000_000_000_000_000;
 
+/// Where the actual cost of a task comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ActualSource {

@@ -23,8 +23,11 @@ impl Dimension {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Amount {
+    /// The money.
     pub usd: MicroUsd,
+    /// The number of tokens.
     pub tokens: u64,
+    /// The number of tasks.
     pub tasks: u64,
 }
 
@@ -40,11 +43,13 @@ impl Amount {
         self.counts().each(other.counts(), u64::max).amount()
     }
 
+    /// Adds two amounts. A number that would overflow stays at its maximum.
     #[must_use]
     pub fn saturating_add(self, other: Self) -> Self {
         self.counts().each(other.counts(), u64::saturating_add).amount()
     }
 
+    /// Subtracts an amount. A number that would overflow stays at its limit.
     #[must_use]
     pub fn saturating_sub(self, other: Self) -> Self {
         self.counts().minus(other.counts()).amount()
@@ -59,12 +64,16 @@ impl Amount {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Caps {
+    /// The cap on money, if there is one.
     pub usd: Option<MicroUsd>,
+    /// The cap on tokens, if there is one.
     pub tokens: Option<u64>,
+    /// The cap on tasks, if there is one.
     pub tasks: Option<u64>,
 }
 
 impl Caps {
+    /// No cap at all.
     pub const NONE: Self = Self { usd: None, tokens: None, tasks: None };
 
     /// The smaller of both, in each dimension.

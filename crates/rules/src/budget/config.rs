@@ -14,9 +14,11 @@ use crate::setting::more_than_zero;
 /// The key for all names without a section of their own.
 pub const EVERYBODY_ELSE: &str = "*";
 
+/// The `[budget]` section.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BudgetConfig {
+    /// The caps of the whole node.
     pub global: GlobalBudget,
     /// How much of the cap of a tenant or of the node one call of unknown cost may hold.
     pub unknown_share: UnknownShare,
@@ -26,6 +28,7 @@ pub struct BudgetConfig {
     pub tenant: BTreeMap<String, ScopeBudget>,
     /// `name`, or `tenant/name` where tenants have callers of the same name.
     pub caller: BTreeMap<String, ScopeBudget>,
+    /// The caps of agents, by name.
     pub agent: BTreeMap<String, ScopeBudget>,
     /// `agent/skill`, or `skill` at whichever agent.
     pub skill: BTreeMap<String, ScopeBudget>,
@@ -35,9 +38,13 @@ pub struct BudgetConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GlobalBudget {
+    /// The cap on money of one minute.
     pub max_usd_per_minute: Option<MicroUsd>,
+    /// The cap on tokens of one minute.
     pub max_tokens_per_minute: Option<u64>,
+    /// The cap on tasks of one minute.
     pub max_tasks_per_minute: Option<u64>,
+    /// What happens to a call over a cap.
     pub overflow: OverflowPolicy,
 }
 
@@ -50,16 +57,21 @@ pub enum OverflowPolicy {
     Shed,
     /// It waits its turn, with at most so many others for the same scope.
     Queue {
+        /// The largest number of calls that wait.
         #[serde(deserialize_with = "more_than_zero")]
         max_queue_depth: u32,
     },
 }
 
+/// The caps of one tree of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TreeBudget {
+    /// The cap on money.
     pub max_usd: Option<MicroUsd>,
+    /// The cap on tokens.
     pub max_tokens: Option<u64>,
+    /// The cap on tasks.
     pub max_tasks: Option<u64>,
 }
 
@@ -67,12 +79,16 @@ pub struct TreeBudget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeBudget {
+    /// The cap on money in the window.
     #[serde(default)]
     pub max_usd: Option<MicroUsd>,
+    /// The cap on tokens in the window.
     #[serde(default)]
     pub max_tokens: Option<u64>,
+    /// The cap on tasks in the window.
     #[serde(default)]
     pub max_tasks: Option<u64>,
+    /// The time that the caps are for.
     #[serde(deserialize_with = "sliding")]
     pub window: BudgetWindow,
 }
@@ -85,18 +101,22 @@ fn sliding<'de, D: Deserializer<'de>>(from: D) -> Result<BudgetWindow, D::Error>
 }
 
 impl BudgetConfig {
+    /// Returns the limit of a tenant, if it has one.
     pub fn tenant(&self, name: &str) -> Option<Limit> {
         limit(&self.tenant, None, name)
     }
 
+    /// Returns the limit of a caller, if it has one.
     pub fn caller(&self, tenant: &str, name: &str) -> Option<Limit> {
         limit(&self.caller, Some(tenant), name)
     }
 
+    /// Returns the limit of an agent, if it has one.
     pub fn agent(&self, name: &str) -> Option<Limit> {
         limit(&self.agent, None, name)
     }
 
+    /// Returns the limit of a skill, if it has one.
     pub fn skill(&self, agent: &str, skill: &str) -> Option<Limit> {
         limit(&self.skill, Some(agent), skill)
     }
@@ -118,6 +138,7 @@ fn limit(sections: &BTreeMap<String, ScopeBudget>, of: Option<&str>, name: &str)
 }
 
 impl GlobalBudget {
+    /// Returns the caps with their window.
     pub fn limit(&self) -> Limit {
         let caps = Caps { usd: self.max_usd_per_minute, tokens: self.max_tokens_per_minute, tasks: self.max_tasks_per_minute };
         Limit { caps, window: BudgetWindow::MINUTE }
@@ -125,12 +146,14 @@ impl GlobalBudget {
 }
 
 impl TreeBudget {
+    /// Returns the caps.
     pub fn caps(&self) -> Caps {
         Caps { usd: self.max_usd, tokens: self.max_tokens, tasks: self.max_tasks }
     }
 }
 
 impl ScopeBudget {
+    /// Returns the caps with their window.
     pub fn limit(&self) -> Limit {
         Limit { caps: Caps { usd: self.max_usd, tokens: self.max_tokens, tasks: self.max_tasks }, window: self.window }
     }

@@ -16,14 +16,17 @@ use crate::MicroUsd;
 pub enum EstimateSource {
     /// The price in the config.
     Config,
+    /// The price in the config, and a hint of the call.
     #[serde(rename = "config+hint")]
     ConfigHint,
     /// The price in the agent's card.
     Card,
+    /// The price on the agent's card, and a hint of the call.
     #[serde(rename = "card+hint")]
     CardHint,
     /// The largest that calls of it cost before.
     Observed,
+    /// The cost of earlier calls, and a hint of the call.
     #[serde(rename = "observed+hint")]
     ObservedHint,
     /// The most the policy lets it cost. Hints above it are refused, so none raises it.
@@ -43,7 +46,9 @@ pub const HINT_AT_MOST: u64 = 10;
 /// What one source says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Price {
+    /// The money that one call costs.
     pub usd: Option<MicroUsd>,
+    /// The tokens that one call costs.
     pub tokens: Option<u64>,
 }
 
@@ -136,6 +141,7 @@ pub fn room(estimated: &Estimated, held: Amount) -> Amount {
 }
 
 impl EstimateSource {
+    /// Returns the name of the source.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Config => "config",

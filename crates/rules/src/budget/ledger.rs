@@ -38,10 +38,13 @@ pub const MOST_ACCOUNTS: usize = 65_536;
 /// Where a scope stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetStanding {
+    /// The caps and their window.
     pub limit: Limit,
     /// Within the window, as all of them.
     pub settled: Amount,
+    /// The amount that open tasks have reserved.
     pub reserved: Amount,
+    /// The amount over the caps.
     pub overrun: Amount,
 }
 

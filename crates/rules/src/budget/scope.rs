@@ -16,14 +16,22 @@ use super::amount::Caps;
 pub enum BudgetScope {
     /// The whole node.
     Global,
+    /// A tenant, by name.
     Tenant(Arc<str>),
+    /// A caller.
     Caller {
+        /// The tenant of the caller.
         tenant: Arc<str>,
+        /// The name of the caller.
         name: Arc<str>,
     },
+    /// An agent, by name.
     Agent(Arc<str>),
+    /// A skill of an agent.
     Skill {
+        /// The name of the agent.
         agent: Arc<str>,
+        /// The id of the skill.
         skill: Arc<str>,
     },
     /// A whole delegation tree, by its root.
@@ -81,6 +89,7 @@ pub enum BudgetWindow {
 }
 
 impl BudgetWindow {
+    /// A sliding window of one minute.
     pub const MINUTE: Self = Self::Sliding(Duration::from_secs(60));
     /// Shorter ones would be dust: a sixtieth of it is how exactly time is looked at.
     pub const SHORTEST: Duration = Duration::from_secs(1);
@@ -91,7 +100,9 @@ impl BudgetWindow {
 /// How much a scope may take, and over which time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limit {
+    /// The caps.
     pub caps: Caps,
+    /// The time that the caps are for.
     pub window: BudgetWindow,
 }
 

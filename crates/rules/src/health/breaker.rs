@@ -5,14 +5,21 @@ use chancery_protocol::Timestamp;
 use super::config::BreakerConfig;
 use crate::routing::{CallOutcome, HealthWindow};
 
+/// The state of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
     /// Everything passes.
     Closed,
     /// Nothing passes before `until`; after that one probe does.
-    Open { until: Timestamp },
+    Open {
+        /// The time of the next attempt.
+        until: Timestamp,
+    },
     /// A probe is out and nothing else passes. Is nothing heard of it until `probe_until`, it has failed.
-    HalfOpen { probe_until: Timestamp },
+    HalfOpen {
+        /// The time until which one call is tried.
+        probe_until: Timestamp,
+    },
 }
 
 /// Leave to make one call. Its result goes back to the breaker with it.

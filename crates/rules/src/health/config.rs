@@ -10,11 +10,15 @@ use crate::setting::{more_than_one, more_than_zero, one_to_hundred, up_to_half};
 /// All of the section. Each part knows its own keys; no key belongs to two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HealthConfig {
+    /// The circuit breakers.
     pub breaker: BreakerConfig,
+    /// The ejection of replicas that are worse than the others.
     pub outliers: OutlierConfig,
+    /// The checks of replicas that fail.
     pub checks: CheckConfig,
 }
 
+/// Settings of circuit breakers, in `[health]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BreakerConfig {
@@ -56,6 +60,7 @@ impl Default for BreakerConfig {
 }
 
 impl BreakerConfig {
+    /// Returns the time in which failures count.
     pub fn window(&self) -> Duration {
         Duration::from_millis(self.window_ms)
     }
@@ -74,6 +79,7 @@ impl BreakerConfig {
     }
 }
 
+/// Settings of the ejection of replicas, in `[health]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutlierConfig {
@@ -129,6 +135,7 @@ impl OutlierConfig {
     }
 }
 
+/// Settings of the checks of replicas, in `[health]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckConfig {

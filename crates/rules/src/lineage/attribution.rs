@@ -25,9 +25,11 @@ pub enum Attribution {
 }
 
 impl Attribution {
+    /// Every way to place a call.
     pub const ALL: [Self; 7] =
         [Self::Verified, Self::Traced, Self::Inferred, Self::Ambiguous, Self::Claimed, Self::Late, Self::Root];
 
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Verified => "verified",
@@ -50,21 +52,32 @@ impl fmt::Display for Attribution {
 /// What is wrong with a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenCheck {
+    /// The text is not a hop token.
     Malformed,
+    /// The token is too large.
     TooLarge,
+    /// The node does not know the key of the token.
     UnknownKey,
+    /// The signature is wrong.
     Signature,
+    /// The token has expired.
     Expired,
+    /// The token is not valid yet.
     NotYetValid,
+    /// The token belongs to another tenant.
     Tenant,
+    /// The token was made for another agent.
     Audience,
+    /// The node does not have the task of the token.
     UnknownParent,
+    /// The task of the token has ended.
     ClosedParent,
     /// Root, trace or depth are not those of the task it names.
     Parent,
 }
 
 impl TokenCheck {
+    /// Returns the name of the result.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",

@@ -13,9 +13,11 @@ pub const LONGEST_LINGER_S: u64 = 3_600;
 /// The range of `max_ended`.
 pub const ENDED_TASKS: std::ops::RangeInclusive<usize> = 100..=1_000_000;
 
+/// The `[lineage]` section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LineageConfig {
+    /// What happens to a call that cannot be placed in a tree.
     pub unattributed: Unattributed,
     /// Whether the marks that this node puts into `tracestate` and `traceparent` place the calls that bring them back.
     pub traces: bool,
@@ -46,6 +48,7 @@ impl Default for LineageConfig {
 }
 
 impl LineageConfig {
+    /// Returns the time for which an ended task can be a parent.
     pub fn linger(&self) -> Duration {
         Duration::from_secs(self.linger_s)
     }

@@ -49,14 +49,19 @@ impl TaskContext {
 /// What a caller says of its own place, without proof. It can only make the call deeper and its path longer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClaimedContext {
+    /// The trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<TraceId>,
+    /// The task that the call is made for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
+    /// The number of calls between the root and this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
+    /// The agent at the root of the tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root_agent_id: Option<AgentRef>,
+    /// The agents on the way from the root.
     #[serde(skip_serializing_if = "AgentPath::is_empty")]
     pub visited_agents: AgentPath,
     /// Something was left out because it was too long, too much, or of another type.

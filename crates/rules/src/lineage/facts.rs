@@ -73,10 +73,15 @@ pub enum TraceMark {
 /// What a good token says that has to agree with what is known here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenClaims {
+    /// The tenant of the task.
     pub tenant: Arc<str>,
+    /// The task at the root of the tree.
     pub root_task: TaskId,
+    /// The task that the token was made for.
     pub parent_task: TaskId,
+    /// The trace of the tree.
     pub trace_id: TraceId,
+    /// The depth of the task in its tree.
     pub depth: u32,
     /// The agent the task was given to.
     pub audience: AgentRef,

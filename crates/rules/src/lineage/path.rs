@@ -27,31 +27,38 @@ struct Step {
 }
 
 impl AgentPath {
+    /// Makes a path of agents, the root first.
     pub fn new(agents: impl IntoIterator<Item = AgentRef>) -> Self {
         agents.into_iter().fold(Self::default(), |path, agent| path.then(agent))
     }
 
+    /// Returns the path with one more agent at its end.
     #[must_use]
     pub fn then(&self, agent: AgentRef) -> Self {
         Self(Some(Arc::new(Step { agent, before: self.clone(), length: self.len() + 1 })))
     }
 
+    /// Returns the number of agents.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |step| step.length)
     }
 
+    /// Returns whether the path has no agents.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
+    /// Returns whether an agent is on the path.
     pub fn contains(&self, agent: &str) -> bool {
         self.backwards().any(|visited| **visited == *agent)
     }
 
+    /// Returns the agent at the root.
     pub fn first(&self) -> Option<&AgentRef> {
         self.backwards().last()
     }
 
+    /// Returns the agent at the end.
     pub fn last(&self) -> Option<&AgentRef> {
         self.backwards().next()
     }

@@ -28,6 +28,7 @@ struct OfCaller {
 }
 
 impl PolicyBook {
+    /// Makes the book of a config.
     pub fn new(config: &PolicyConfig) -> Self {
         let default = &config.default;
         let skills = config.skill.iter().map(|(id, policy)| (id.clone(), Arc::new(policy.or(default)))).collect();

@@ -46,6 +46,7 @@ impl TaskPolicy {
         }
     }
 
+    /// Returns the largest number of tasks at once.
     pub fn concurrency(&self) -> u32 {
         self.max_concurrency.unwrap_or(DEFAULT_CONCURRENCY)
     }
@@ -55,9 +56,13 @@ impl TaskPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolicyConfig {
+    /// The policy of calls that nothing else is set for.
     pub default: TaskPolicy,
+    /// The policies of callers, by name.
     pub caller: BTreeMap<Arc<str>, CallerPolicy>,
+    /// The policies of skills, by id.
     pub skill: BTreeMap<Arc<str>, TaskPolicy>,
+    /// The rules with conditions.
     pub rules: Vec<RuleConfig>,
 }
 
@@ -65,16 +70,22 @@ pub struct PolicyConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallerPolicy {
+    /// The largest number of tokens of one task.
     #[serde(deserialize_with = "some_more_than_zero", skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
+    /// The largest cost of one task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<MicroUsd>,
+    /// The longest time of one task.
     #[serde(deserialize_with = "some_more_than_zero", skip_serializing_if = "Option::is_none")]
     pub max_duration_ms: Option<u64>,
+    /// The only skills that the caller may call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_skills: Option<Arc<[Arc<str>]>>,
+    /// The largest number of tasks at once.
     #[serde(deserialize_with = "some_more_than_zero", skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
+    /// The caller's policies of skills, by id.
     pub skill: BTreeMap<Arc<str>, TaskPolicy>,
 }
 
@@ -95,6 +106,7 @@ impl CallerPolicy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleConfig {
+    /// The name of the rule.
     pub name: Arc<str>,
     /// Calls for which this holds are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]

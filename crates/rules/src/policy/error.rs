@@ -5,31 +5,45 @@ use std::sync::Arc;
 
 use chancery_protocol::ErrorKind;
 
+/// Why a policy rejects a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyError {
+    /// The call would exceed a limit of one task.
     Exceeded {
+        /// The limit.
         field: &'static str,
+        /// The value of the call.
         actual: String,
+        /// The value of the limit.
         limit: String,
     },
     /// None: the call does not say which skill it wants, and the agent has several.
     SkillDenied(Option<Arc<str>>),
+    /// The caller has as many open tasks as it may have.
     ConcurrencyFull {
+        /// The caller.
         caller: Arc<str>,
+        /// The skill that the limit is for, if it is for one.
         skill: Option<Arc<str>>,
+        /// The largest number of open tasks.
         limit: u32,
     },
+    /// The task took too long.
     Timeout {
+        /// The longest time of one task.
         limit_ms: u64,
     },
     /// The operator's rule says no; with a fault, because it could not be worked out.
     Denied {
+        /// The name of the rule.
         rule: Arc<str>,
+        /// Why the condition could not be evaluated, if it could not.
         fault: Option<String>,
     },
 }
 
 impl PolicyError {
+    /// Returns the kind of the caller's error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Exceeded { .. } => ErrorKind::CostOverPolicy,

@@ -14,19 +14,25 @@ use crate::lineage::Attribution;
 /// What a rule may look at. Everything in it is known here, nothing is only claimed.
 #[derive(Clone, Debug)]
 pub struct CallFacts<'a> {
+    /// The name of the caller.
     pub caller: &'a str,
+    /// The tenant of the caller.
     pub tenant: &'a str,
     /// The agent the call goes to.
     pub agent: &'a str,
+    /// The skill that the call asks for.
     pub skill: Option<&'a str>,
     /// `SendMessage`, `GetTask` …
     pub operation: &'a str,
+    /// The number of calls between the root and this one.
     pub depth: u32,
+    /// How the call was placed in its tree.
     pub attribution: Attribution,
     /// What the tree may still spend; none without a cap.
     pub remaining_usd: Option<MicroUsd>,
     /// Of the protocol.
     pub version: &'a str,
+    /// The binding that the call came over.
     pub binding: &'a str,
 }
 
@@ -52,6 +58,7 @@ impl<E: Expression + ?Sized> Expression for Arc<E> {
     }
 }
 
+/// What a rule does when its condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleKind {
     /// Refuses what it holds for.
@@ -60,10 +67,14 @@ pub enum RuleKind {
     AllowWhen,
 }
 
+/// A rule with a condition.
 #[derive(Debug)]
 pub struct PolicyRule {
+    /// The name of the rule.
     pub name: Arc<str>,
+    /// What the rule does when its condition holds.
     pub kind: RuleKind,
+    /// The condition.
     pub condition: Box<dyn Expression>,
 }
 
@@ -115,10 +126,12 @@ impl Rules {
         Ok(())
     }
 
+    /// Returns whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
+    /// Returns the rules in their order.
     pub fn iter(&self) -> impl Iterator<Item = &PolicyRule> {
         self.rules.iter()
     }

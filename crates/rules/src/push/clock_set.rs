@@ -4,14 +4,17 @@ use chancery_protocol::Timestamp;
 
 use super::lane::Cursor;
 
+/// A change of the machine's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSet {
     /// The time that the clock would show if it had not been set.
     pub was: Timestamp,
+    /// The time after the change.
     pub is: Timestamp,
 }
 
 impl ClockSet {
+    /// Returns the size of the change.
     pub fn by_micros(self) -> i64 {
         self.is.micros().saturating_sub(self.was.micros())
     }

@@ -13,8 +13,10 @@ use crate::task_state::weight;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Bounds {
+    /// The largest number of events that wait.
     #[serde(deserialize_with = "more_than_zero")]
     pub backlog_events: u64,
+    /// The largest size of the events that wait.
     #[serde(deserialize_with = "more_than_zero")]
     pub backlog_bytes: u64,
     /// Every entry is sent as it is, however many there are.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::health::BreakerConfig;
 use crate::setting::more_than_zero;
 
+/// Limits on deliveries at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SlotLimits {

@@ -84,10 +84,15 @@ impl AttemptReport {
 /// How an origin stands, for operators.
 #[derive(Clone, Debug)]
 pub struct OriginStanding {
+    /// The origin of the receivers.
     pub origin: WebhookOrigin,
+    /// The state of the circuit breaker.
     pub breaker: BreakerState,
+    /// The number of open deliveries.
     pub in_flight: u32,
+    /// The largest number of deliveries at once.
     pub width: u32,
+    /// The number of webhooks that wait.
     pub waiting: usize,
 }
 

@@ -14,19 +14,24 @@ use super::span::Span;
 /// No lease: no worker has the lane.
 pub const FREE: Timestamp = Timestamp::from_micros(0);
 
+/// The state of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LaneState {
+    /// Events are delivered.
     Active,
+    /// Deliveries are paused.
     Paused,
     /// Nothing is sent until it is enabled again.
     Disabled(DisableReason),
     /// The receiver said 410.
     Gone,
+    /// The webhook is deleted.
     Deleted,
 }
 
 impl LaneState {
+    /// Returns the name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -41,6 +46,7 @@ impl LaneState {
 /// The part of a registration that moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
+    /// The state of the webhook.
     pub state: LaneState,
     /// The next entry to deliver. More than `tail` when all are delivered.
     pub head: u64,
@@ -50,9 +56,13 @@ pub struct Cursor {
     pub attempt: u32,
     /// Answers in a row that did not take our credentials.
     pub refusals: u32,
+    /// The time of the next attempt.
     pub next_at: Timestamp,
+    /// The time of the first failure since the last success.
     pub first_fail_at: Option<Timestamp>,
+    /// The number of the last claim. A holder of an older claim cannot write.
     pub epoch: u64,
+    /// The time until which the holder of the claim has the lane.
     pub lease_until: Timestamp,
     /// What is sent for the head, once it may have been sent: from then on neither its id nor its bytes change.
     pub span: Option<Span>,
@@ -61,8 +71,11 @@ pub struct Cursor {
 /// Leave to work on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneClaim {
+    /// The number of the claim.
     pub epoch: u64,
+    /// The first entry to deliver.
     pub head: u64,
+    /// The entries of an earlier attempt that may have arrived.
     pub span: Option<Span>,
 }
 
@@ -71,50 +84,72 @@ pub struct LaneClaim {
 pub enum LaneAction {
     /// Before several entries go out as one for the first time: they stay one.
     Pin {
+        /// The entries that stay one delivery.
         span: Span,
+        /// The time until which the lease goes on.
         keep: Timestamp,
     },
     /// Delivered. `keep` is how long the lease goes on, if the holder wants the next entry too.
     Ack {
+        /// The delivered entries.
         span: Span,
+        /// The time until which the lease goes on.
         keep: Option<Timestamp>,
     },
     /// The head is not for this registration.
     Skip {
+        /// The last entry that is skipped.
         to: u64,
+        /// The time until which the lease goes on.
         keep: Option<Timestamp>,
     },
+    /// The attempt failed, and another one follows.
     Retry {
+        /// The entries of the attempt.
         span: Span,
+        /// The time of the next attempt.
         next_at: Timestamp,
     },
     /// Given up, and on to the next, unless the lane is turned off with it.
     Reject {
+        /// The entries that are given up.
         span: Span,
+        /// Why the entries are given up.
         reason: DeadReason,
+        /// Whether the receiver rejected the node's credentials.
         unauthorized: bool,
+        /// Why the lane is turned off, if it is.
         disable: Option<DisableReason>,
+        /// The time until which the lease goes on.
         keep: Option<Timestamp>,
     },
     /// Not tried, because the origin is left alone until then.
     Park {
+        /// The time of the next attempt.
         next_at: Timestamp,
     },
     /// Stopped on the way; with the span if it may have arrived.
     Release {
+        /// The entries that may have arrived.
         span: Option<Span>,
+        /// The time of the next attempt.
         next_at: Timestamp,
     },
     /// Everything that was pending when the letter was written is given up and the lane turned off. What came since stays.
     GiveUp {
+        /// Why the lane is turned off.
         reason: DisableReason,
+        /// The last entry that is given up.
         to: u64,
     },
+    /// The receiver answered that it does not exist any more.
     Gone {
+        /// The last entry that is given up.
         to: u64,
     },
     /// The lane is turned off; what is pending stays.
     Disable {
+        /// Why the lane is turned off.
         reason: DisableReason,
     },
 }
@@ -122,13 +157,18 @@ pub enum LaneAction {
 /// Entries that were given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadSpan {
+    /// The first event.
     pub from: u64,
+    /// The last event.
     pub to: u64,
+    /// Why the events were not delivered.
     pub reason: DeadReason,
 }
 
+/// What an action changed beside the cursor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneChange {
+    /// The entries that were given up.
     pub dead: Option<DeadSpan>,
     /// The lease goes on and the head is there to be sent.
     pub goes_on: bool,
@@ -155,10 +195,12 @@ impl Cursor {
         }
     }
 
+    /// Returns whether entries wait for delivery.
     pub fn is_pending(&self) -> bool {
         self.head <= self.tail
     }
 
+    /// Returns whether a worker has the lane.
     pub fn is_held(&self) -> bool {
         self.lease_until != FREE
     }
@@ -174,10 +216,12 @@ impl Cursor {
         self.tail = self.tail.max(seq);
     }
 
+    /// Returns whether an attempt can be made now.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.state == LaneState::Active && self.is_pending() && self.next_at <= now && self.lease_until <= now
     }
 
+    /// Claims the lane for a time, if an attempt is due.
     pub fn claim(&mut self, now: Timestamp, lease: Duration) -> Option<LaneClaim> {
         if !self.is_due(now) {
             return None;
@@ -199,6 +243,7 @@ impl Cursor {
         held
     }
 
+    /// Applies the result of the holder of a claim. An older claim is rejected.
     pub fn settle(&mut self, epoch: u64, step: LaneAction, now: Timestamp) -> Result<LaneChange, Fenced> {
         if epoch != self.epoch || !self.is_held() || self.state == LaneState::Deleted {
             return Err(Fenced);
@@ -265,6 +310,7 @@ impl Cursor {
         active
     }
 
+    /// Starts deliveries again, and returns whether that changed the lane.
     pub fn resume(&mut self, now: Timestamp) -> bool {
         let paused = self.state == LaneState::Paused;
         if paused {

@@ -7,6 +7,7 @@ use super::outcome::Pressure;
 /// A destination as one tenant sees it: nobody's trouble is another's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WebhookOrigin {
+    /// The tenant of the webhooks.
     pub tenant: Arc<str>,
     /// `scheme://host:port`.
     pub origin: Arc<str>,

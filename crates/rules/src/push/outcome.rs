@@ -8,10 +8,14 @@ use crate::routing::CallOutcome;
 /// How one attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptAnswer {
+    /// The receiver answered.
     Answered {
+        /// The HTTP status.
         status: u16,
+        /// The `Retry-After` header, if there was one.
         retry_after: Option<RetryAfter>,
     },
+    /// There was no answer.
     Failed(FailClass),
     /// The address is not one we call. Nothing was sent.
     Blocked,
@@ -23,18 +27,25 @@ pub enum AttemptAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailClass {
+    /// The name could not be resolved.
     Dns,
+    /// The connection could not be made.
     Connect,
+    /// The TLS handshake failed.
     Tls,
+    /// The answer did not come in time.
     Timeout,
+    /// The connection was closed before the answer.
     Reset,
     /// An answer that is no HTTP, or more of it than we read.
     Protocol,
 }
 
 impl FailClass {
+    /// Every class.
     pub const ALL: [Self; 6] = [Self::Dns, Self::Connect, Self::Tls, Self::Timeout, Self::Reset, Self::Protocol];
 
+    /// Returns the name of the class.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Dns => "dns",
@@ -62,8 +73,10 @@ pub enum DeadReason {
 }
 
 impl DeadReason {
+    /// Every reason.
     pub const ALL: [Self; 4] = [Self::Rejected, Self::Redirect, Self::Gone, Self::Exhausted];
 
+    /// Returns the name of the reason.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rejected => "rejected",
@@ -78,16 +91,23 @@ impl DeadReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DisableReason {
+    /// Every attempt of a delivery failed.
     Exhausted,
+    /// The receiver rejects the node's credentials.
     AuthRejected,
+    /// The address is not allowed.
     BlockedAddress,
+    /// Deliveries have failed for too long.
     Failing,
+    /// An operator disabled the webhook.
     Operator,
 }
 
 impl DisableReason {
+    /// Every reason.
     pub const ALL: [Self; 5] = [Self::Exhausted, Self::AuthRejected, Self::BlockedAddress, Self::Failing, Self::Operator];
 
+    /// Returns the name of the reason.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Exhausted => "exhausted",

@@ -15,11 +15,16 @@ const LONGEST_STEP: u64 = 7 * 24 * 60 * 60;
 #[serde(try_from = "Vec<u64>", into = "Vec<u64>")]
 pub struct Schedule(Vec<u64>);
 
+/// Why a schedule of retries cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleFault {
+    /// The schedule has no attempt.
     Empty,
+    /// The schedule has too many attempts.
     TooManySteps,
+    /// The first attempt has a delay.
     NotAtOnce,
+    /// A wait between two attempts is too long.
     TooLong,
 }
 
@@ -39,7 +44,9 @@ impl std::error::Error for ScheduleFault {}
 /// What a receiver said about when to come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
+    /// A time from now on.
     In(Duration),
+    /// A point in time.
     At(Timestamp),
 }
 
@@ -54,6 +61,7 @@ impl RetryAfter {
 }
 
 impl Schedule {
+    /// Makes a schedule of the delays of attempts, in seconds.
     pub fn new(seconds: Vec<u64>) -> Result<Self, ScheduleFault> {
         match seconds.first() {
             None => Err(ScheduleFault::Empty),
@@ -64,6 +72,7 @@ impl Schedule {
         }
     }
 
+    /// Returns the number of attempts.
     pub fn attempts(&self) -> u32 {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{PeerId, PeerSelector, PeerSnapshot, TaskSpec};
 
+/// Selectors in their order. The first one that chooses decides.
 pub struct ChainedSelector(pub Vec<Box<dyn PeerSelector>>);
 
 impl PeerSelector for ChainedSelector {

@@ -10,6 +10,7 @@ use crate::MicroUsd;
 /// it costs comes after all that did.
 #[derive(Clone, Copy, Debug)]
 pub struct CheapestUnderLatency {
+    /// The latency that a replica may have.
     pub latency_budget: Duration,
 }
 

@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::{CapabilityMatch, ChainedSelector, CheapestUnderLatency, LowestLatency, PeerSelector, PowerOfTwoChoices, RoundRobin};
 use crate::setting::more_than_zero;
 
+/// The `[routing]` section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoutingConfig {
+    /// The selector that chooses a replica.
     pub default_selector: SelectorName,
     /// What `cheapest_under_latency` calls fast enough: less than this.
     #[serde(deserialize_with = "more_than_zero")]
@@ -42,10 +44,15 @@ impl Default for RoutingConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SelectorName {
+    /// The cheapest replica within a latency.
     CheapestUnderLatency,
+    /// The replica with the lowest latency.
     LowestLatency,
+    /// Each replica in turn.
     RoundRobin,
+    /// A replica whose card has what the task needs.
     CapabilityMatch,
+    /// The better one of two random replicas.
     PowerOfTwoChoices,
 }
 
@@ -53,10 +60,15 @@ pub enum SelectorName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fallback {
+    /// The cheapest replica within a latency.
     CheapestUnderLatency,
+    /// The replica with the lowest latency.
     LowestLatency,
+    /// Each replica in turn.
     RoundRobin,
+    /// A replica whose card has what the task needs.
     CapabilityMatch,
+    /// The better one of two random replicas.
     PowerOfTwoChoices,
     /// The task runs in this node, if it has an agent that can.
     Local,
@@ -65,6 +77,7 @@ pub enum Fallback {
 }
 
 impl Fallback {
+    /// Returns the selector, if the fallback is one.
     pub fn selector(self) -> Option<SelectorName> {
         match self {
             Self::CheapestUnderLatency => Some(SelectorName::CheapestUnderLatency),
@@ -80,6 +93,7 @@ impl Fallback {
 /// What a config comes to.
 #[derive(Debug)]
 pub struct RoutingPlan {
+    /// The selectors in their order.
     pub selector: ChainedSelector,
     /// Whether a task without a peer runs in this node.
     pub fall_back_to_local: bool,

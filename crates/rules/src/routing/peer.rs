@@ -16,14 +16,17 @@ use crate::MicroUsd;
 pub struct PeerId(Arc<str>);
 
 impl PeerId {
+    /// Makes an id of a name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
     }
 
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
+    /// Returns the name without a copy.
     pub fn into_name(self) -> Arc<str> {
         self.0
     }
@@ -53,14 +56,18 @@ impl fmt::Debug for PeerId {
     }
 }
 
+/// The state of a replica when a call is routed.
 #[derive(Clone, Debug)]
 pub struct PeerSnapshot {
+    /// The id of the replica.
     pub id: PeerId,
+    /// The card of the replica.
     pub card: Arc<AgentCard>,
     /// A moving average of calls that went well; none before the first one.
     pub ewma_latency: Option<Duration>,
     /// The same of what a task cost; none if the peer never said.
     pub ewma_cost: Option<MicroUsd>,
+    /// The number of tasks that the replica works on.
     pub open_tasks: u32,
     /// Of the recent results.
     pub failure_rate: Share,

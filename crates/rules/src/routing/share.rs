@@ -9,7 +9,9 @@ pub struct Share(u32);
 const WHOLE: u32 = 1_000_000;
 
 impl Share {
+    /// Nothing.
     pub const NONE: Self = Self(0);
+    /// The whole.
     pub const ALL: Self = Self(WHOLE);
 
     /// Of nothing there is no part.
@@ -18,10 +20,12 @@ impl Share {
         if whole == 0 { Self::NONE } else { Self(u32::try_from(millionths).unwrap_or(WHOLE).min(WHOLE)) }
     }
 
+    /// Makes a share of a percentage.
     pub fn percent(percent: u32) -> Self {
         Self::of(percent.into(), 100)
     }
 
+    /// Returns the share in millionths.
     pub fn millionths(self) -> u32 {
         self.0
     }

@@ -9,6 +9,7 @@ use chancery_protocol::AgentCard;
 pub struct TaskSpec<'a> {
     /// Empty when the caller named none; then every skill will do.
     pub skill_id: &'a str,
+    /// The estimated number of tokens.
     pub estimated_tokens: Option<u64>,
     /// How long the caller will wait.
     pub deadline: Option<Duration>,

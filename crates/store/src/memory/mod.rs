@@ -55,6 +55,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
+    /// Makes an empty store.
     pub fn new() -> Self {
         Self::default()
     }

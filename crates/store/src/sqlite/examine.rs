@@ -18,7 +18,9 @@ use crate::rows::log::decode_row;
 /// What was found in a database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
+    /// The number of tasks.
     pub tasks: u64,
+    /// The number of entries of their logs.
     pub entries: u64,
     /// What is damaged, in words, the first of many.
     pub damage: Vec<String>,
@@ -30,6 +32,7 @@ pub struct Examined {
 const MOST_NAMED: usize = 100;
 
 impl Examined {
+    /// Returns whether no fault was found.
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty()
     }

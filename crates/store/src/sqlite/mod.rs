@@ -62,6 +62,7 @@ use crate::plain_ids;
 use crate::rows::decisions::EncodedDecision;
 use crate::rows::snapshots::SnapshotRow;
 
+/// A store in a SQLite database.
 #[derive(Debug)]
 pub struct SqliteStore {
     writer: mpsc::Sender<Job>,

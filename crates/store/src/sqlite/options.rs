@@ -22,9 +22,11 @@ impl Synchronous {
     }
 }
 
+/// Settings of a SQLite store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SqliteOptions {
+    /// How often the database waits for the disk.
     pub synchronous: Synchronous,
     /// Connections, each with its thread, that read while the one writer writes.
     pub readers: usize,

@@ -11,6 +11,7 @@ use super::outline::outline;
 pub struct Unreadable {
     /// The member that could not be read, as `artifactUpdate.artifact.parts[0]`.
     pub path: String,
+    /// What is wrong with it.
     pub reason: String,
     /// The text with every string and number replaced by its length, cut to 512 bytes.
     pub shape: String,

@@ -13,24 +13,32 @@ use super::{ALGORITHM, Authority, CONTENT_DIGEST, TAG, content_digest};
 use crate::keys::{Algorithm, Cards, KeyFault, SigningKey};
 use crate::{KeyError, SealKey};
 
+/// The parts of a request that a signature covers.
 #[derive(Clone, Copy, Debug)]
 pub struct UnsignedRequest<'a> {
+    /// The HTTP method.
     pub method: &'a Method,
     /// Whom it is sent to.
     pub authority: &'a Authority,
+    /// The path and the query.
     pub path_and_query: &'a str,
+    /// The body.
     pub body: &'a [u8],
 }
 
 /// The headers to add to the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedHeaders {
+    /// The `Content-Digest` header.
     pub content_digest: HeaderValue,
+    /// The `Signature-Input` header.
     pub signature_input: HeaderValue,
+    /// The `Signature` header.
     pub signature: HeaderValue,
 }
 
 impl SignedHeaders {
+    /// Adds the headers to those of a request.
     pub fn add_to(self, headers: &mut HeaderMap) {
         headers.insert(CONTENT_DIGEST, self.content_digest);
         headers.insert(&SIGNATURE_INPUT, self.signature_input);
@@ -84,10 +92,13 @@ pub fn sign_request(
     Ok(SignedHeaders { content_digest: digest, signature_input, signature })
 }
 
+/// Why a request cannot be signed.
 #[derive(Debug, thiserror::Error)]
 pub enum SignFault {
+    /// The key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyFault),
+    /// A value of the request cannot be a header.
     #[error(transparent)]
     Header(#[from] InvalidHeaderValue),
 }
