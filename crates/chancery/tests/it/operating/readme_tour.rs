@@ -35,8 +35,7 @@ fn in_a_terminal(home: &Home, lines: &[String]) -> String {
     let reader = home.command();
     let mut shell = Command::new("/bin/sh");
     shell.args(["-e", "-c", &lines.join("\n")]).env("PATH", path).env("HOME", home.path()).current_dir(home.path());
-    for (name, value) in reader.get_envs().filter(|(_, value)| value.is_none()) {
-        debug_assert!(value.is_none(), "a variable that the reader does not have");
+    for (name, _) in reader.get_envs().filter(|(_, value)| value.is_none()) {
         shell.env_remove(name);
     }
     let ran = Ran::of(shell.env_remove("CHANCERY_KEY"));

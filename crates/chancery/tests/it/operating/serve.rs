@@ -120,7 +120,7 @@ fn beyond_the_loopback_it_must_be_told_that_this_is_insecure() {
     let refused = home.command().args(["serve", "--listen", "0.0.0.0:0", "--memory"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     let complaint = String::from_utf8_lossy(&refused.stderr);
-    assert!(complaint.contains("--insecure") && complaint.contains("authenticated"), "{complaint}");
+    assert!(complaint.contains("--insecure") && complaint.contains("no callers"), "{complaint}");
 
     let server = Setup::at(&home, "0.0.0.0:0").args(["--memory", "--insecure"]).start();
     in_a_shell(server.curl());
