@@ -105,7 +105,7 @@ impl ChanceryInner {
         let Some(agent) = agent.filter(|agent| agent.runner.keeps_links()) else { return false };
         let Some(said) = QueuedTurn::again(live) else { return false };
         if let Some((said, token)) = live.stop_with(said) {
-            self.execute(live, &agent, said, token, true).await;
+            drop(self.execute(live, &agent, said, token, true).await);
         }
         true
     }

@@ -19,6 +19,7 @@ use crate::delegate::Delegation;
 use crate::govern::allot::TurnStop;
 use crate::ids::fresh_id;
 use crate::live::{AfterTurn, LiveTask, QueuedTurn, TurnOrigin};
+use crate::recording::PendingRecording;
 use crate::service::ChanceryInner;
 use crate::sink::{Finished, TaskUpdateSink};
 use crate::{Link, MemoryRecall, RecordNote, RunError, StoreError, Turn};
@@ -46,7 +47,8 @@ impl End {
 
 impl ChanceryInner {
     /// Starts a turn. Its first step runs in the caller's own flow, which is all a quick agent needs; the
-    /// other steps run in the background, also after the caller disconnects.
+    /// other steps run in the background, also after the caller disconnects. If that first step ends the turn, the
+    /// caller gets what is left to record of it.
     pub(crate) async fn execute(
         self: &Arc<Self>,
         live: &Arc<LiveTask>,
@@ -54,12 +56,19 @@ impl ChanceryInner {
         queued_turn: QueuedTurn,
         token: CancellationToken,
         resumed: bool,
-    ) {
+    ) -> Option<PendingRecording> {
         let turns = Arc::clone(self).turns(Arc::clone(live), Arc::clone(agent), queued_turn, token, resumed);
-        let mut turns: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(turns);
-        let started = std::future::poll_fn(|context| Poll::Ready(turns.as_mut().poll(context))).await;
-        if started.is_pending() {
-            self.in_background("turn", turns);
+        let mut turns: Pin<Box<dyn Future<Output = Option<PendingRecording>> + Send>> = Box::pin(turns);
+        match std::future::poll_fn(|context| Poll::Ready(turns.as_mut().poll(context))).await {
+            Poll::Ready(recording) => recording,
+            Poll::Pending => {
+                self.in_background("turn", async move {
+                    if let Some(recording) = turns.await {
+                        recording.await;
+                    }
+                });
+                None
+            }
         }
     }
 
@@ -71,17 +80,19 @@ impl ChanceryInner {
         queued_turn: QueuedTurn,
         token: CancellationToken,
         resumed: bool,
-    ) {
-        let mut next = Some((queued_turn, token, resumed));
-        while let Some((queued_turn, token, resumed)) = next {
+    ) -> Option<PendingRecording> {
+        let mut next = (queued_turn, token, resumed);
+        loop {
+            let (queued_turn, token, resumed) = next;
             let span = live.span();
-            self.turn(&live, &agent, queued_turn, token, resumed).instrument(span).await;
+            let recording = self.turn(&live, &agent, queued_turn, token, resumed).instrument(span).await;
             next = match live.end_turn() {
-                AfterTurn::Next(queued_turn, token) => Some((queued_turn, token, false)),
-                AfterTurn::Nothing => None,
+                AfterTurn::Next(queued_turn, token) => (queued_turn, token, false),
+                AfterTurn::Nothing => return recording,
                 AfterTurn::Cancel => {
+                    drop(recording);
                     self.end_by_force(&live, TaskState::Canceled, None).await;
-                    None
+                    return None;
                 }
             };
         }
@@ -94,7 +105,7 @@ impl ChanceryInner {
         queued_turn: QueuedTurn,
         token: CancellationToken,
         resumed: bool,
-    ) {
+    ) -> Option<PendingRecording> {
         let (clock, limits) = (Arc::clone(&self.clock), Arc::clone(&self.limits.load()));
         let sink = TaskUpdateSink::new(Arc::clone(live), clock, limits, self.part_store.get().cloned());
         let time_limit = live.time_limit();
@@ -116,7 +127,7 @@ impl ChanceryInner {
             metadata: queued_turn.metadata,
             unknown: queued_turn.unknown,
             caller: live.record.owner.clone(),
-            cancelled: token.clone(),
+            cancelled: token,
             resumed,
             link,
             context_link,
@@ -129,7 +140,7 @@ impl ChanceryInner {
             memory: self.memory.get().map(|_| MemoryRecall::new(self, live, queued_turn.presenter)),
         };
         let measured = self.measured(agent);
-        let mut ending = {
+        let (mut ending, mut recording) = {
             let mut run = AssertUnwindSafe(agent.runner.run(turn, sink)).catch_unwind();
             // Made only for a runner that does not finish at once.
             let mut overdue = None;
@@ -143,29 +154,47 @@ impl ChanceryInner {
                         overdue.as_mut().poll(context).map(|()| End::Dropped)
                     }
                 };
-                self.record(live, context);
-                ending
+                // While the runner goes on, what it said is recorded in the background.
+                let recording = self.record(live, context);
+                ending.map(|ending| (ending, recording))
             })
             .await
         };
         if let End::Finished(finished) = &mut ending
-            && Box::pin(finished.take()).await
+            && finished.has_last_words()
         {
-            self.start_recording(live).await;
+            drop(recording);
+            Box::pin(finished.take()).await;
+            recording = self.start_recording(live).await;
         }
         if let Some(measured) = measured {
             measured.end(ending.outcome());
         }
+        if !matches!(ending, End::Finished(_)) || live.is_turn_cancelled() {
+            drop(recording.take());
+            if self.end_unfinished(live, agent, ending).await {
+                return None;
+            }
+        }
+        if live.settle_turn(&*self.clock) {
+            // The task waits for its caller; what it cost so far is known.
+            self.govern.queues.ring();
+            recording = self.start_recording(live).await.or(recording);
+        }
+        recording
+    }
+
+    /// Ends the task of a turn that its runner did not end, or that was cancelled. `true` if the task was withdrawn.
+    async fn end_unfinished(self: &Arc<Self>, live: &Arc<LiveTask>, agent: &Agent, ending: End) -> bool {
         let stopped = live.stopped_because();
         let is_cancelled = live.is_turn_cancelled();
         match (ending, stopped) {
-            (End::Finished(_), _) if !is_cancelled => {}
             (End::Failed(RunError { reason, refusal, not_begun, facts }), None) if !is_cancelled => {
                 if !facts.is_empty() {
                     Box::pin(self.keep_unreadable(live, facts)).await;
                 }
                 if self.withdrawn(live, refusal).await {
-                    return;
+                    return true;
                 }
                 if not_begun {
                     live.give_back_unused();
@@ -187,11 +216,7 @@ impl ChanceryInner {
                 self.end_by_force(live, TaskState::Canceled, unconfirmed).await;
             }
         }
-        if live.settle_turn(self.clock.now()) {
-            // The task waits for its caller; what it cost so far is known.
-            self.govern.queues.ring();
-            self.start_recording(live).await;
-        }
+        false
     }
 
     /// Takes a task back whose first message its agent refused before it said anything. `false` if there is more to it than that.

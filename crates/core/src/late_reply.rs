@@ -47,7 +47,7 @@ impl LateReply {
 
     /// Waits for the end of the turn, for a caller that got nothing yet and can still be given an error.
     pub async fn outcome(&self) -> Result<Reply, Error> {
-        self.inner.settled(&self.live, self.before, None).await?;
+        self.inner.settled(&self.live, self.before, None, None).await?;
         if self.live.has_webhooks() {
             self.inner.first_attempts(&self.live).await;
         }

@@ -42,6 +42,7 @@ mod publish;
 pub mod push;
 mod recall;
 mod record;
+mod recording;
 mod recover;
 mod references;
 mod restore;

@@ -7,13 +7,14 @@ mod account;
 mod not_taken;
 mod tail;
 mod turns;
+mod visible;
 mod withdraw;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use chancery_protocol::{Error, Message, Task, TaskEvent, TaskState, Timestamp};
+use chancery_protocol::{Error, Message, Task, TaskEvent, Timestamp};
 use chancery_rules::budget::Amount;
 use chancery_rules::task_state::{self, TaskHead};
 use tokio::sync::watch;
@@ -24,6 +25,7 @@ pub(crate) use self::not_taken::NotTaken;
 use self::not_taken::limit_reached;
 use self::tail::Tail;
 pub(crate) use self::turns::{AfterTurn, QueuedTurn, TurnOrigin};
+pub(crate) use self::visible::{ShownTask, Visible};
 use self::withdraw::Withdrawal;
 use crate::govern::allot::{Allotment, TurnStop};
 use crate::govern::node::TreeNode;
@@ -37,7 +39,6 @@ use crate::{Decision, Link, LogEntry, Progress, RecordNote, Spend, Stored, TaskR
 pub(crate) struct LiveTask {
     pub(crate) record: Arc<TaskRecord>,
     state: Mutex<State>,
-    visible: watch::Sender<Visible>,
     list: Weak<OpenTasks>,
     /// Its place in its tree. Tasks from before governance have none.
     node: OnceLock<Arc<TreeNode>>,
@@ -55,36 +56,11 @@ impl Drop for LiveTask {
     }
 }
 
-/// The progress of a task, for waiting readers.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Visible {
-    pub(crate) seq: u64,
-    /// The last entry that ended a turn: the task is then done or waits for its caller.
-    pub(crate) settled: u64,
-    pub(crate) terminal: bool,
-    /// The task is auth-required and its agent's turn goes on, so that the agent may yet say more by itself.
-    pub(crate) authorizing: bool,
-    /// The agent answered with a message; there is no task to show.
-    pub(crate) message_only: bool,
-    /// The store refused; what is visible is still true, but nothing more will come from here.
-    pub(crate) broken: bool,
-    /// How often the agent refused to stop.
-    pub(crate) cancels_refused: u32,
-    /// The agent has the task, though it has said nothing of it.
-    pub(crate) accepted: bool,
-    /// Messages that wait for the end of the running turn.
-    pub(crate) queued: usize,
-}
-
-impl Visible {
-    /// Whether it is decided that there is a task, or a message in its place.
-    pub(crate) fn is_decided(&self) -> bool {
-        self.seq >= 2 || self.accepted || self.terminal || self.broken
-    }
-}
-
 #[derive(Debug)]
 struct State {
+    visible: Visible,
+    /// Wakes readers. Most tasks end before anyone waits for them.
+    watchers: Option<watch::Sender<Visible>>,
     head: TaskHead,
     projected: Progress,
     pending: Vec<Arc<LogEntry>>,
@@ -168,6 +144,8 @@ impl LiveTask {
             ..Visible::default()
         };
         let state = State {
+            visible,
+            watchers: None,
             head: TaskHead::of(&task),
             projected: progress,
             pending: Vec::new(),
@@ -198,7 +176,6 @@ impl LiveTask {
         Self {
             record,
             state: Mutex::new(state),
-            visible: watch::Sender::new(visible),
             list: Weak::new(),
             node: node.map(OnceLock::from).unwrap_or_default(),
             told: false.into(),
@@ -231,7 +208,7 @@ impl LiveTask {
 
     pub(crate) fn task_and_seq(&self) -> (Arc<Task>, u64) {
         let state = self.lock();
-        (Arc::clone(&state.task), self.visible.borrow().seq)
+        (Arc::clone(&state.task), state.visible.seq)
     }
 
     /// What the store says of the task, without asking it.
@@ -240,23 +217,11 @@ impl LiveTask {
         let progress = Progress {
             state: state.task.status.state,
             status_at: state.task.status.timestamp.unwrap_or(state.projected.status_at),
-            seq: self.visible.borrow().seq,
+            seq: state.visible.seq,
             bytes: state.projected.bytes,
-            message_only: self.visible.borrow().message_only,
+            message_only: state.visible.message_only,
         };
         Stored { task: Arc::clone(&self.record), progress }
-    }
-
-    pub(crate) fn message_only(&self) -> bool {
-        self.visible.borrow().message_only
-    }
-
-    pub(crate) fn visible(&self) -> Visible {
-        *self.visible.borrow()
-    }
-
-    pub(crate) fn watch(&self) -> watch::Receiver<Visible> {
-        self.visible.subscribe()
     }
 
     /// Takes a follow-up message, whose turn is to be begun next, if there is room for it in the line.
@@ -286,7 +251,7 @@ impl LiveTask {
     }
 
     fn take_into(&self, state: &mut State, event: TaskEvent, at: Timestamp, limits: &TaskLimits) -> Result<u64, NotTaken> {
-        if self.visible.borrow().broken {
+        if state.visible.broken {
             return Err(NotTaken::Broken);
         }
         let event = state.with_stop_reason(event, &self.record);
@@ -354,39 +319,6 @@ impl LiveTask {
             decision: state.decision.take(),
             notes: std::mem::take(&mut state.notes),
         })
-    }
-
-    /// Shows entries that the store has made durable.
-    pub(crate) fn show(&self, entries: &[Arc<LogEntry>], limits: &TaskLimits) -> Visible {
-        let mut state = self.lock();
-        let mut visible = *self.visible.borrow();
-        let (in_turn, last_word, settled_before) = (state.turn.is_some(), state.last_word, state.settled_before);
-        let task = Arc::make_mut(&mut state.task);
-        for entry in entries {
-            task_state::apply(task, &entry.event);
-            visible.seq = entry.seq;
-            visible.message_only |= matches!(entry.event, TaskEvent::Replied(_));
-            if let TaskEvent::Status(_) | TaskEvent::Replied(_) = entry.event {
-                visible.terminal = task.status.state.is_terminal();
-                let goes_on = in_turn && last_word != Some(entry.seq);
-                visible.authorizing = goes_on && task.status.state == TaskState::AuthRequired;
-                if visible.terminal || task.status.state.is_interrupted() {
-                    visible.settled = entry.seq;
-                } else if in_turn {
-                    // The agent asked and went on by itself: its turn is not over after all.
-                    visible.settled = visible.settled.min(settled_before);
-                }
-            }
-        }
-        state.tail.extend(entries, limits);
-        // Under the lock, so that the end of a turn (`end_turn`) is not overwritten by what was true before it. What others
-        // note without the lock is left as it is.
-        self.visible.send_modify(|now| {
-            let Visible { broken, cancels_refused, accepted, queued, .. } = *now;
-            *now = Visible { broken, cancels_refused, accepted, queued, ..visible };
-        });
-        drop(state);
-        visible
     }
 
     /// Notes that the task has webhooks.

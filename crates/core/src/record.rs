@@ -1,26 +1,24 @@
 //! Makes updates durable, then visible: the only way from a runner's word to a reader's eye.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::live::{LiveTask, ToRecord};
+use crate::live::{LiveTask, ToRecord, Visible};
+use crate::recording::{PendingRecording, RecordingFlow};
 use crate::service::ChanceryInner;
 use crate::snapshots;
 use crate::{Append, Appended, Spend};
 
 impl ChanceryInner {
-    /// Records what waits, here and now if the store answers at once, otherwise in the background. All updates that
-    /// were taken since the last time become durable in one append.
-    pub(crate) fn record(self: &Arc<Self>, live: &Arc<LiveTask>, context: &mut Context<'_>) {
+    /// Records what waits, here and now if the store answers at once. Otherwise the caller gets the recording: it
+    /// may drive it, or drop it into the background. All updates that were taken since the last time become durable
+    /// in one append.
+    pub(crate) fn record(self: &Arc<Self>, live: &Arc<LiveTask>, context: &mut Context<'_>) -> Option<PendingRecording> {
         if !live.start_recording() {
-            return;
+            return None;
         }
-        let mut recording: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(Arc::clone(self).recording(Arc::clone(live)));
-        if recording.as_mut().poll(context).is_pending() {
-            self.in_background("recording", recording);
-        }
+        let mut flow: RecordingFlow = Box::pin(Arc::clone(self).recording(Arc::clone(live)));
+        flow.as_mut().poll(context).is_pending().then(|| PendingRecording::new(self, flow))
     }
 
     async fn recording(self: Arc<Self>, live: Arc<LiveTask>) {
@@ -91,12 +89,8 @@ impl ChanceryInner {
     }
 
     /// Records waiting updates, if no other flow does.
-    pub(crate) async fn start_recording(self: &Arc<Self>, live: &Arc<LiveTask>) {
-        std::future::poll_fn(|context| {
-            self.record(live, context);
-            Poll::Ready(())
-        })
-        .await;
+    pub(crate) async fn start_recording(self: &Arc<Self>, live: &Arc<LiveTask>) -> Option<PendingRecording> {
+        std::future::poll_fn(|context| Poll::Ready(self.record(live, context))).await
     }
 
     /// Nothing more comes of this one. It leaves the list, so that the next call starts from what the store has.
@@ -115,11 +109,13 @@ impl ChanceryInner {
 
     /// Records what waits and comes back when it is visible, or will never be.
     pub(crate) async fn recorded(self: &Arc<Self>, live: &Arc<LiveTask>, seq: u64) {
-        self.start_recording(live).await;
-        let visible = live.visible();
-        if visible.seq < seq && !visible.broken {
+        let is_recorded = |visible: &Visible| visible.seq >= seq || visible.broken;
+        if let Some(recording) = self.start_recording(live).await {
+            recording.until(live, is_recorded).await;
+        }
+        if !is_recorded(&live.visible()) {
             // The sender lives in `live`, so waiting cannot fail.
-            let _ = live.watch().wait_for(|visible| visible.seq >= seq || visible.broken).await;
+            let _ = live.watch().wait_for(is_recorded).await;
         }
     }
 }

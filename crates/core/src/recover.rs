@@ -50,7 +50,7 @@ impl ChanceryInner {
                 None => Arc::clone(&queued_turn.message),
             };
             if let Some((queued_turn, token)) = live.begin_turn(QueuedTurn { allotment, message, ..queued_turn }) {
-                self.execute(&live, &agent, queued_turn, token, true).await;
+                drop(self.execute(&live, &agent, queued_turn, token, true).await);
             }
             return Ok(AfterRestart::Resume);
         }

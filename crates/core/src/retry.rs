@@ -52,7 +52,7 @@ impl ChanceryInner {
     pub(crate) async fn attach_to(self: &Arc<Self>, context: &CallContext, id: &TaskId) -> Result<Taken, Error> {
         let stored = self.store.find(&context.caller, id.as_str(), crate::Names::Server).await.map_err(internal)?;
         let live = self.open(stored.ok_or_else(Error::task_not_found)?).await?;
-        Ok(Taken { live, before: 1, cursor: 0, fresh: true })
+        Ok(Taken { live, before: 1, cursor: 0, fresh: true, recording: None })
     }
 
     /// The key of a call, if it has one. `agent` is whose address the call came to.

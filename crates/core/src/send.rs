@@ -12,10 +12,12 @@ use crate::answering::{AnswerPermit, COUNTED_FROM};
 use crate::check;
 use crate::find::shown;
 use crate::late_reply::LateReply;
-use crate::live::{LiveTask, Visible};
+use crate::live::{LiveTask, ShownTask, Visible};
 use crate::publish::{Subscription, Until};
+use crate::recording::PendingRecording;
 use crate::restored_parts::restored_reply;
 use crate::service::{Answer, ChanceryInner};
+use crate::take::Taken;
 
 /// How long a stream waits for an agent's first word before it opens.
 const FIRST_WORD: Duration = Duration::from_secs(1);
@@ -32,15 +34,16 @@ impl ChanceryInner {
         let history_length = send.configuration.history_length;
         let immediately = send.configuration.return_immediately;
         let reply_mode = ReplyMode::of_send(&send.configuration);
-        let taken = self.take_message(context, agent, send, reply_mode).await?;
+        let mut taken = self.take_message(context, agent, send, reply_mode).await?;
+        let recording = taken.recording.take().filter(|_| !immediately);
         let live = &taken.live;
         if !immediately {
-            if !self.settled(live, taken.before, deadline).await? {
+            if !self.settled(live, taken.before, recording, deadline).await? {
                 if live.keep_from_withdrawal() {
                     return Ok(Answer::Late(Box::new(LateReply::new(self, context, taken, history_length))));
                 }
                 // The task is being withdrawn: the refusal is there in a moment, and it can still be an error.
-                self.settled(live, taken.before, None).await?;
+                self.settled(live, taken.before, None, None).await?;
             }
             if live.has_webhooks() {
                 Box::pin(self.first_attempts(live)).await;
@@ -73,19 +76,14 @@ impl ChanceryInner {
         live: &Arc<LiveTask>,
         history_length: Option<i32>,
     ) -> Result<(Sent, u64), Error> {
-        if let Some(refusal) = live.refusal() {
-            return Err(refusal);
-        }
-        if live.message_only()
-            && let Some(message) = Box::pin(self.message_reply(live)).await?
-        {
+        let ShownTask { task, weight, message_only } = live.shown()?;
+        if message_only && let Some(message) = Box::pin(self.message_reply(live)).await? {
             let message = match self.offloading_part_store() {
                 Some(part_store) => Box::pin(restored_reply(part_store, context, &live.record.id, message)).await?,
                 None => message,
             };
-            return Ok((Sent::Message(message), live.task_and_weight().1));
+            return Ok((Sent::Message(message), weight));
         }
-        let (task, weight) = live.task_and_weight();
         Ok((Sent::Task(shown(&live.record, task, history_length)), weight))
     }
 
@@ -103,9 +101,9 @@ impl ChanceryInner {
             let stored = self.find(context, agent, task).await?;
             permit.watch(&stored.task.id, &self.limits.load())?;
         }
-        let taken = self.take_message(context, agent, send, ReplyMode::Stream).await?;
-        permit.watch(&taken.live.record.id, &self.limits.load())?;
-        let (live, cursor, until) = (taken.live, taken.cursor, Until::TurnOver(taken.before));
+        let Taken { live, before, cursor, .. } = self.take_message(context, agent, send, ReplyMode::Stream).await?;
+        permit.watch(&live.record.id, &self.limits.load())?;
+        let until = Until::TurnOver(before);
         let subscription = Subscription::new(Arc::clone(self), Arc::clone(&live), cursor, until, permit);
         let subscription = subscription.marking_end(marks_end(context));
         if cursor == 0 {
@@ -124,13 +122,30 @@ impl ChanceryInner {
         Ok(subscription.with_snapshot())
     }
 
-    /// Waits until the turn after `before` is over: the task has ended or needs its caller. `false` if `deadline` comes first.
-    pub(crate) async fn settled(&self, live: &Arc<LiveTask>, before: u64, deadline: Option<Instant>) -> Result<bool, Error> {
+    /// Waits until the turn after `before` is over: the task has ended or needs its caller. Drives the recording of
+    /// that turn meanwhile. `false` if `deadline` comes first.
+    pub(crate) async fn settled(
+        &self,
+        live: &Arc<LiveTask>,
+        before: u64,
+        recording: Option<PendingRecording>,
+        deadline: Option<Instant>,
+    ) -> Result<bool, Error> {
+        let is_over = |visible: &Visible| visible.is_over(before);
+        if let Some(recording) = recording {
+            tokio::select! {
+                biased;
+                () = recording.until(live, is_over) => {}
+                () = until(deadline) => return Ok(false),
+                // A recording ends with its write, so only a caller without a deadline looks at the end of the node.
+                () = self.shutdown.cancelled(), if deadline.is_none() => {}
+            }
+        }
         let mut visible = live.visible();
-        if visible.settled <= before && !visible.terminal && !visible.broken {
+        if !is_over(&visible) {
             let mut watch = live.watch();
             tokio::select! {
-                settled = watch.wait_for(|visible| visible.settled > before || visible.terminal || visible.broken) => {
+                settled = watch.wait_for(is_over) => {
                     visible = settled.map(|visible| *visible).unwrap_or(visible);
                 }
                 () = self.shutdown.cancelled() => {

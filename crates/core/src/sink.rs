@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{
     Artifact, ArtifactChunk, ArtifactId, Message, MessageId, Metadata, Part, Role, StatusChange, TaskEvent, TaskState,
-    TaskStatus, Unknown, Version, control_character,
+    TaskStatus, Timestamp, Unknown, Version, control_character,
 };
 
 use tokio_util::sync::CancellationToken;
@@ -29,16 +29,20 @@ struct LastWords {
 }
 
 impl Finished {
-    /// Takes the ending, if that was left to do. Says whether it was.
-    pub(crate) async fn take(&mut self) -> bool {
-        let Some(LastWords { mut sink, event }) = self.0.take().map(|last| *last) else { return false };
+    /// Whether its ending has a large part and is not accepted yet.
+    pub(crate) fn has_last_words(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Takes the ending, if that was left to do.
+    pub(crate) async fn take(&mut self) {
+        let Some(LastWords { mut sink, event }) = self.0.take().map(|last| *last) else { return };
         let kept = match sink.kept(event.clone()).await {
             Ok(kept) => kept,
             // The task ends all the same; the log has it whole then.
             Err(_) => sink.without_foreign_links(event),
         };
-        sink.end_with(kept);
-        true
+        sink.end_with(kept, sink.clock.now());
     }
 }
 
@@ -120,7 +124,7 @@ impl TaskUpdateSink {
 
     /// The task is being worked on; `message` may say how far.
     pub async fn working(&mut self, message: Option<Message>) -> Result<(), SinkClosed> {
-        let event = self.status(TaskState::Working, message, None);
+        let event = self.status(TaskState::Working, message, None, self.clock.now());
         self.update(event).await
     }
 
@@ -181,7 +185,7 @@ impl TaskUpdateSink {
     /// once it may. Streams stay open; blocking callers get the task as it is now. A message that the caller sends meanwhile waits for
     /// the end of this turn: [`WaitingTask::message_waits`] says that there is one, and [`WaitingTask::finish`] lets it in.
     pub async fn await_authorization(mut self, explanation: Message) -> Result<WaitingTask, SinkClosed> {
-        let event = self.status(TaskState::AuthRequired, Some(explanation), None);
+        let event = self.status(TaskState::AuthRequired, Some(explanation), None, self.clock.now());
         self.update(event).await?;
         Ok(WaitingTask(self))
     }
@@ -199,12 +203,13 @@ impl TaskUpdateSink {
         }
         named_plainly(&mut message);
         message.context_id = Some(self.live.record.context_id.clone());
-        self.take_ending(TaskEvent::Replied(Arc::new(message)))
+        let at = self.clock.now();
+        self.take_ending(TaskEvent::Replied(Arc::new(message)), at)
     }
 
     /// Adds facts of the agent's own to the task.
     pub async fn annotate(&mut self, metadata: Metadata) -> Result<(), SinkClosed> {
-        let event = self.status(TaskState::Working, None, Some(metadata));
+        let event = self.status(TaskState::Working, None, Some(metadata), self.clock.now());
         self.update(event).await
     }
 
@@ -242,7 +247,8 @@ impl TaskUpdateSink {
     pub async fn pass(mut self, event: TaskEvent) -> Result<Passed, SinkClosed> {
         match event {
             TaskEvent::Status(StatusChange { status, metadata, unknown }) => {
-                let mut event = self.status(status.state, status.message.map(Arc::unwrap_or_clone), metadata);
+                let message = status.message.map(Arc::unwrap_or_clone);
+                let mut event = self.status(status.state, message, metadata, self.clock.now());
                 if let TaskEvent::Status(change) = &mut event {
                     change.unknown = unknown;
                     change.status.unknown = status.unknown;
@@ -251,7 +257,7 @@ impl TaskUpdateSink {
                     if self.is_large(&event) {
                         event = self.kept(event).await?;
                     }
-                    self.end_with(event);
+                    self.end_with(event, self.clock.now());
                     return Ok(Passed::Ended(Finished(None)));
                 }
                 self.update(event).await?;
@@ -285,8 +291,9 @@ impl TaskUpdateSink {
     }
 
     fn end(self, state: TaskState, message: Option<Message>) -> Finished {
-        let event = self.status(state, message, None);
-        self.take_ending(event)
+        let at = self.clock.now();
+        let event = self.status(state, message, None, at);
+        self.take_ending(event, at)
     }
 
     /// Whether the part store has something to do with it.
@@ -334,29 +341,29 @@ impl TaskUpdateSink {
         event
     }
 
-    fn take_ending(self, event: TaskEvent) -> Finished {
+    fn take_ending(self, event: TaskEvent, at: Timestamp) -> Finished {
         if self.is_large(&event) {
             return Finished(Some(Box::new(LastWords { sink: self, event })));
         }
-        self.end_with(event);
+        self.end_with(event, at);
         Finished(None)
     }
 
-    fn end_with(&self, event: TaskEvent) {
+    fn end_with(&self, event: TaskEvent, at: Timestamp) {
         // Refused only when the task has ended otherwise meanwhile, by a cancel for instance. That ending stands.
-        if let Err(reason) = self.live.take_last(event, self.clock.now(), &self.limits) {
+        if let Err(reason) = self.live.take_last(event, at, &self.limits) {
             tracing::debug!(task = %self.live.record.id, ?reason, "ignored an ending of a task that had ended");
         }
     }
 
-    fn status(&self, state: TaskState, message: Option<Message>, metadata: Option<Metadata>) -> TaskEvent {
+    fn status(&self, state: TaskState, message: Option<Message>, metadata: Option<Metadata>, at: Timestamp) -> TaskEvent {
         let message = message.map(|mut message| {
             named_plainly(&mut message);
             message.context_id = Some(self.live.record.context_id.clone());
             message.task_id = Some(self.live.record.id.clone());
             Arc::new(message)
         });
-        let status = TaskStatus { state, message, timestamp: Some(self.clock.now()), unknown: Unknown::none() };
+        let status = TaskStatus { state, message, timestamp: Some(at), unknown: Unknown::none() };
         TaskEvent::Status(StatusChange { status, metadata, unknown: Unknown::none() })
     }
 }

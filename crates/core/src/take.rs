@@ -17,6 +17,7 @@ use crate::find::internal;
 use crate::govern::node::TreeNode;
 use crate::ids::fresh_id;
 use crate::live::{Admission, LiveTask, QueuedTurn, TurnOrigin};
+use crate::recording::PendingRecording;
 use crate::route::check_media_types;
 use crate::service::ChanceryInner;
 use crate::trace;
@@ -35,6 +36,8 @@ pub(crate) struct Taken {
     pub(crate) cursor: u64,
     /// The task was made by this call.
     pub(crate) fresh: bool,
+    /// The recording of a turn that is over already, for the caller that waits for it.
+    pub(crate) recording: Option<PendingRecording>,
 }
 
 /// What is settled of a task before it is made.
@@ -224,10 +227,11 @@ impl ChanceryInner {
             brought,
             ..self.queued_turn(context, &live, message, send.metadata, send.unknown)
         };
-        if let Some((queued_turn, token)) = live.begin_turn(queued_turn) {
-            self.execute(&live, agent, queued_turn, token, false).await;
-        }
-        Ok(Taken { live, before: 1, cursor: 0, fresh: true })
+        let recording = match live.begin_turn(queued_turn) {
+            Some((queued_turn, token)) => self.execute(&live, agent, queued_turn, token, false).await,
+            None => None,
+        };
+        Ok(Taken { live, before: 1, cursor: 0, fresh: true, recording })
     }
 
     async fn follow_up(
@@ -312,10 +316,11 @@ impl ChanceryInner {
             brought,
             ..self.queued_turn(context, &live, message, send.metadata, send.unknown)
         };
-        if let Some((queued_turn, token)) = live.begin_next_turn(queued_turn) {
-            self.execute(&live, agent, queued_turn, token, false).await;
-        }
-        Ok(Taken { live, before: seq, cursor: seq, fresh: false })
+        let recording = match live.begin_next_turn(queued_turn) {
+            Some((queued_turn, token)) => self.execute(&live, agent, queued_turn, token, false).await,
+            None => None,
+        };
+        Ok(Taken { live, before: seq, cursor: seq, fresh: false, recording })
     }
 
     /// The turn of a message that continues its task, from the call. It has no chosen replica and no

@@ -13,7 +13,7 @@ use crate::govern::node::TreeNode;
 use crate::govern::report::CostReport;
 use crate::ids::fresh_id;
 use crate::memory_looks::{MemoryLook, MemoryLooks};
-use crate::{Decision, RecordNote, Spend, TaskRecord};
+use crate::{Clock, Decision, RecordNote, Spend, TaskRecord};
 
 /// What came of asking whether a task may go on with a message.
 #[derive(Debug)]
@@ -26,10 +26,10 @@ pub(crate) struct Admission {
 
 impl State {
     /// Settles and returns the allotment of the turn. Answers whether its caller requested the cost.
-    fn settle(&mut self, at: Timestamp) -> Option<(SettledTurn, bool)> {
+    fn settle(&mut self, now: impl FnOnce() -> Timestamp) -> Option<(SettledTurn, bool)> {
         let allotment = self.allotment.take()?;
         let announced = allotment.announced;
-        let closed = allotment.close(&self.report, at);
+        let closed = allotment.close(&self.report, now());
         self.spent = Some(closed.spend);
         // Whoever is in line when the task ends gets nothing.
         self.spend = Some(if self.head.state.is_terminal() { closed.spend } else { self.spend() });
@@ -121,7 +121,7 @@ impl LiveTask {
         if let Some(looks) = MemoryLooks::reported(&event) {
             state.decision = Some(self.record_of(looks, state.decision.take(), at));
         }
-        let closed = state.settle(at);
+        let closed = state.settle(|| at);
         if closed.is_none() && state.promised != Amount::default() {
             // A message was taken whose turn will never begin.
             state.spend = state.spent.map(|spent| Spend { reserved: Amount::default(), ..spent });
@@ -171,9 +171,9 @@ impl LiveTask {
 
     /// A turn has ended and its task has not: what the turn cost is settled now, and waits for the store. Answers whether there
     /// was something to settle.
-    pub(crate) fn settle_turn(&self, at: Timestamp) -> bool {
+    pub(crate) fn settle_turn(&self, clock: &dyn Clock) -> bool {
         let mut state = self.lock();
-        let settled = state.settle(at).is_some();
+        let settled = state.settle(|| clock.now()).is_some();
         if settled {
             state.stop = None;
         }

@@ -88,8 +88,7 @@ impl LiveTask {
     /// Entries after `after` that are still in memory. `None` when some of them are only in the store.
     pub(crate) fn tail_after(&self, after: u64, limit: usize, bytes: u64) -> Option<Vec<Arc<LogEntry>>> {
         let state = self.lock();
-        let visible = self.visible.borrow().seq;
-        if after >= visible {
+        if after >= state.visible.seq {
             return Some(Vec::new());
         }
         let first = state.tail.first_seq()?;

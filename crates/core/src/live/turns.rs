@@ -89,6 +89,12 @@ impl State {
         (queued_turn, token)
     }
 
+    /// Tells the running turn how many messages wait for its end.
+    fn show_queue(&mut self) {
+        let waiting = self.queued.len();
+        self.publish(|visible| visible.queued = waiting);
+    }
+
     pub(super) fn halt(&mut self, stop: TurnStop) {
         self.stop.get_or_insert(stop);
         if let Some(turn) = &self.turn {
@@ -122,10 +128,10 @@ impl LiveTask {
         }
         if state.turn.is_some() {
             state.queued.push_back(queued_turn);
-            self.show_queue(&state);
+            state.show_queue();
             return None;
         }
-        state.settled_before = self.visible.borrow().settled;
+        state.settled_before = state.visible.settled;
         Some(state.begin(queued_turn))
     }
 
@@ -138,24 +144,17 @@ impl LiveTask {
             state.queued.clear();
         }
         let next = state.queued.pop_front();
-        self.show_queue(&state);
+        state.show_queue();
         let Some(queued_turn) = next else {
             // Streams that waited for the agent to go on after its auth-required are over now.
-            self.visible.send_if_modified(|visible| std::mem::take(&mut visible.authorizing));
+            state.publish(|visible| visible.authorizing = false);
             return if cancelled && !is_terminal { AfterTurn::Cancel } else { AfterTurn::Nothing };
         };
-        let visible = *self.visible.borrow();
-        if !visible.authorizing {
-            state.settled_before = visible.settled;
+        if !state.visible.authorizing {
+            state.settled_before = state.visible.settled;
         }
         let (queued_turn, token) = state.begin(queued_turn);
         AfterTurn::Next(queued_turn, token)
-    }
-
-    /// Tells the running turn how many messages wait for its end.
-    fn show_queue(&self, state: &State) {
-        let waiting = state.queued.len();
-        self.visible.send_if_modified(|visible| std::mem::replace(&mut visible.queued, waiting) != waiting);
     }
 
     /// Comes back when a message waits for the end of the running turn.
@@ -211,14 +210,13 @@ impl LiveTask {
     /// or it was broken off.
     pub(crate) fn refuse_cancel(&self, error: Error) -> Option<CancellationToken> {
         let mut state = self.lock();
-        if state.stop.is_some() || state.turn.is_none() || self.visible.borrow().broken {
+        if state.stop.is_some() || state.turn.is_none() || state.visible.broken {
             return None;
         }
         let token = CancellationToken::new();
         state.turn = Some(token.clone());
         state.cancel_refusal = Some(error);
-        drop(state);
-        self.visible.send_modify(|visible| visible.cancels_refused += 1);
+        state.publish(|visible| visible.cancels_refused += 1);
         Some(token)
     }
 

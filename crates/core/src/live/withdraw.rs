@@ -39,7 +39,7 @@ impl LiveTask {
     pub(crate) fn show_task(&self) -> bool {
         let is_kept = self.keep_from_withdrawal();
         if is_kept {
-            self.visible.send_modify(|visible| visible.accepted = true);
+            self.lock().publish(|visible| visible.accepted = true);
         }
         is_kept
     }
@@ -64,7 +64,6 @@ impl LiveTask {
         if let Some(turn) = &state.turn {
             turn.cancel();
         }
-        drop(state);
-        self.visible.send_modify(|visible| visible.broken = true);
+        state.publish(|visible| visible.broken = true);
     }
 }

@@ -6,5 +6,6 @@ mod governance;
 mod late_replies;
 mod push;
 mod restart;
+mod sender_records;
 mod snapshots;
 mod task_simulation;
