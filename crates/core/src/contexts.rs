@@ -39,7 +39,8 @@ pub(crate) fn check(seal: &dyn Seal, owner: &Caller, id: &ContextId) -> Result<(
 }
 
 fn mark(seal: &dyn Seal, owner: &Caller, bytes: &[u8; 16]) -> [u8; 4] {
-    let mut content = bytes[..MARK_AT].to_vec();
+    let mut content = Vec::with_capacity(MARK_AT + size_of::<u64>() + owner.tenant.len() + owner.name.len());
+    content.extend_from_slice(&bytes[..MARK_AT]);
     content.extend_from_slice(&(owner.tenant.len() as u64).to_be_bytes());
     content.extend_from_slice(owner.tenant.as_bytes());
     content.extend_from_slice(owner.name.as_bytes());

@@ -14,12 +14,21 @@ use crate::live::LiveTask;
 use crate::service::ChanceryInner;
 use crate::{Decision, Fact, LineageRecord, Rule, Verdict};
 
+/// How many rules are evaluated for a call.
+const RULES: usize = 6;
+
 /// The verdicts so far, in the order the rules were asked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Verdicts {
     pub(crate) said: Vec<Verdict>,
     /// Where the call stands, as soon as that is known.
     pub(crate) kinship: Option<Arc<LineageRecord>>,
+}
+
+impl Default for Verdicts {
+    fn default() -> Self {
+        Self { said: Vec::with_capacity(RULES), kinship: None }
+    }
 }
 
 impl Verdicts {

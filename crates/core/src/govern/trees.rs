@@ -78,13 +78,16 @@ impl Index {
         visits >= VISITS
     }
 
+    /// Undoes `mark`. Only tasks of remote agents have marks.
     fn unmark(&mut self, node: &TreeNode) {
         if let Some(span) = node.span.get() {
             self.by_span.remove(span);
         }
+        if !node.elsewhere {
+            return;
+        }
         self.own_names.remove(node);
-        if node.elsewhere
-            && node.kinship.made
+        if node.kinship.made
             && let Some(tree) = self.by_trace.get_mut(&node.kinship.trace)
         {
             tree.retain(|other| other.record.id != node.record.id);
