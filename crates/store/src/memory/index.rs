@@ -64,6 +64,10 @@ impl<K: Hash + Eq> Index<K> {
         self.part(key).get(key).map(|tasks| tasks.iter().map(|(_, task)| task.clone()).collect()).unwrap_or_default()
     }
 
+    fn has(&self, key: &K) -> bool {
+        self.part(key).contains_key(key)
+    }
+
     fn last(&self, key: &K) -> Option<TaskId> {
         self.part(key).get(key).and_then(|tasks| tasks.back()).map(|(_, task)| task.clone())
     }
@@ -111,6 +115,11 @@ impl Indexes {
     /// The newest task by which a conversation continues at a remote agent.
     pub(super) fn last_of_conversation(&self, owner: &Caller, agent: &AgentName, context: &ContextId) -> Option<TaskId> {
         self.conversations.last(&(owner.clone(), agent.clone(), context.clone()))
+    }
+
+    /// Whether a tree has more tasks than its root.
+    pub(super) fn has_below(&self, root: &TaskId) -> bool {
+        self.below.has(root)
     }
 
     pub(super) fn below(&self, root: &TaskId) -> Vec<TaskId> {

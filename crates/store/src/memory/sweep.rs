@@ -6,6 +6,7 @@ use std::sync::MutexGuard;
 
 use chancery_core::SweepPlan;
 use chancery_protocol::{TaskId, Timestamp};
+use foldhash::fast::RandomState;
 
 use super::shard::{Shard, StoredTask};
 use super::{MemoryStore, SHARDS, locked, shard_of, spent};
@@ -25,7 +26,7 @@ pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan) -> u64 {
         shards.iter().enumerate().filter_map(|(at, shard)| Some(Reverse((shard.finished().front()?.clone(), at)))).collect();
     // Tasks that webhooks are yet to be told of stay, and so do those of trees that go on, in whose place nobody else has to go.
     let mut held = [0; SHARDS];
-    let (mut of_trees, mut trees) = (0, HashMap::new());
+    let (mut of_trees, mut trees) = (0, HashMap::with_hasher(RandomState::default()));
     // The bytes of the tasks that go, and of those of trees that go on.
     let mut counted_bytes = 0;
     while let Some(Reverse(((status_at, id), at))) = next.pop() {
@@ -34,9 +35,12 @@ pub(super) fn sweep(store: &MemoryStore, plan: SweepPlan) -> u64 {
         if count >= plan.at_most || !(too_old || count + of_trees < too_many || counted_bytes < bytes_over) {
             break;
         }
-        let bytes = shards[at].get(id.as_str()).map_or(0, StoredTask::held_bytes);
-        let told = shards[at].get(id.as_str()).is_some_and(|kept| kept.lanes > 0);
-        let root = shards[at].get(id.as_str()).and_then(|kept| kept.governed.as_ref()).map(|governed| &governed.kinship.root);
+        let kept = shards[at].get(id.as_str());
+        let bytes = kept.map_or(0, StoredTask::held_bytes);
+        let told = kept.is_some_and(|kept| kept.lanes > 0);
+        let root = kept.and_then(|kept| kept.governed.as_ref()).map(|governed| &governed.kinship.root);
+        // Most trees are one task, which has ended.
+        let root = root.filter(|root| **root != id || store.indexes.has_below(root));
         if root.is_some_and(|root| *trees.entry(root.clone()).or_insert_with(|| goes_on(store, &shards, root))) {
             held[at] += 1;
             of_trees += 1;
