@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use chancery_identity::credentials::Known;
 use chancery_protocol::{AgentName, Binding, CallContext, Error, ErrorKind, IdentityProof, TraceId, Version};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::signposts::Signposts;
 
 const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
-const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
-const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions");
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-const A2A_TENANT: HeaderName = HeaderName::from_static("a2a-tenant");
+const A2A_EXTENSIONS: &str = "a2a-extensions";
+const X_A2A_EXTENSIONS: &str = "x-a2a-extensions";
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const LAST_EVENT_ID: &str = "last-event-id";
+const A2A_TENANT: &str = "a2a-tenant";
 /// Brought back by agents, to show which task they work on.
-const HOP_TOKEN: HeaderName = HeaderName::from_static("chancery-hop-token");
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+const HOP_TOKEN: &str = "chancery-hop-token";
+const TRACEPARENT: &str = "traceparent";
+const TRACESTATE: &str = "tracestate";
 
 /// The longest `tracestate` that is read. By the W3C's text every system forwards 512 bytes of it, and many
 /// forward more.
@@ -102,42 +102,87 @@ pub(crate) struct CallHead {
 impl CallHead {
     /// Reads the headers of a request.
     pub(crate) fn read(headers: &HeaderMap) -> Result<Self, Error> {
-        let last_event_id = match text(headers, LAST_EVENT_ID)? {
+        let lines = HeadLines::of(headers);
+        let last_event_id = match text(lines.last_event_id, LAST_EVENT_ID)? {
             None | Some("") => None,
             Some(id) => Some(id.trim().parse().map_err(|_| Error::invalid_field("Last-Event-ID", "must be a number we sent"))?),
         };
-        Ok(Self { last_event_id, ..Self::without_cursor(headers)? })
+        Ok(Self { last_event_id, ..Self::of_lines(&lines)? })
     }
 
     /// The same for clients whose `Last-Event-ID` is not one that this node sent.
     pub(crate) fn without_cursor(headers: &HeaderMap) -> Result<Self, Error> {
-        let idempotency_key = match text(headers, IDEMPOTENCY_KEY)? {
+        Self::of_lines(&HeadLines::of(headers))
+    }
+
+    fn of_lines(lines: &HeadLines<'_>) -> Result<Self, Error> {
+        let idempotency_key = match text(lines.idempotency_key, IDEMPOTENCY_KEY)? {
             Some("") => return Err(Error::invalid_field("Idempotency-Key", "must not be empty")),
             key => key.map(Arc::from),
         };
-        let hop_token = text(headers, HOP_TOKEN)?.filter(|token| !token.is_empty()).map(Arc::from);
-        let tenant = match headers.get(A2A_TENANT).map(|value| value.to_str()) {
+        let hop_token = text(lines.hop_token, HOP_TOKEN)?.filter(|token| !token.is_empty()).map(Arc::from);
+        let tenant = match lines.tenant.map(|value| value.to_str()) {
             None => None,
             Some(Ok(tenant)) => Some(tenant.to_owned()),
             Some(Err(_)) => return Err(Error::invalid_field("A2A-Tenant", "must be visible ASCII")),
         };
         Ok(Self {
-            extensions: extensions(headers),
+            extensions: extensions(lines),
             idempotency_key,
             last_event_id: None,
             hop_token,
-            trace: text(headers, TRACEPARENT).ok().flatten().and_then(TraceId::with_span),
-            tracestate: tracestate(headers),
+            trace: text(lines.traceparent, TRACEPARENT).ok().flatten().and_then(TraceId::with_span),
+            tracestate: tracestate(&lines.tracestate),
             tenant,
         })
     }
 }
 
-fn text(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Error> {
-    match headers.get(&name).map(|value| value.to_str()) {
+/// The lines of a request's head that say how a call is to be made. One pass finds them: looking up each name costs
+/// more, and most requests have none of them.
+#[derive(Default)]
+struct HeadLines<'a> {
+    idempotency_key: Option<&'a HeaderValue>,
+    last_event_id: Option<&'a HeaderValue>,
+    tenant: Option<&'a HeaderValue>,
+    hop_token: Option<&'a HeaderValue>,
+    traceparent: Option<&'a HeaderValue>,
+    tracestate: Vec<&'a HeaderValue>,
+    extensions: Vec<&'a HeaderValue>,
+    x_extensions: Vec<&'a HeaderValue>,
+}
+
+impl<'a> HeadLines<'a> {
+    fn of(headers: &'a HeaderMap) -> Self {
+        let mut lines = Self::default();
+        for (name, value) in headers {
+            let (several, first) = match name.as_str() {
+                A2A_EXTENSIONS => (Some(&mut lines.extensions), None),
+                X_A2A_EXTENSIONS => (Some(&mut lines.x_extensions), None),
+                TRACESTATE => (Some(&mut lines.tracestate), None),
+                IDEMPOTENCY_KEY => (None, Some(&mut lines.idempotency_key)),
+                LAST_EVENT_ID => (None, Some(&mut lines.last_event_id)),
+                A2A_TENANT => (None, Some(&mut lines.tenant)),
+                HOP_TOKEN => (None, Some(&mut lines.hop_token)),
+                TRACEPARENT => (None, Some(&mut lines.traceparent)),
+                _ => continue,
+            };
+            if let Some(several) = several {
+                several.push(value);
+            }
+            if let Some(first) = first {
+                first.get_or_insert(value);
+            }
+        }
+        lines
+    }
+}
+
+fn text<'a>(line: Option<&'a HeaderValue>, name: &'static str) -> Result<Option<&'a str>, Error> {
+    match line.map(HeaderValue::to_str) {
         None => Ok(None),
         Some(Ok(text)) => Ok(Some(text)),
-        Some(Err(_)) => Err(Error::invalid_field(name.as_str(), "must be visible ASCII")),
+        Some(Err(_)) => Err(Error::invalid_field(name, "must be visible ASCII")),
     }
 }
 
@@ -232,14 +277,14 @@ fn settle_tenant(
 
 /// All lines of it are one list. The service reads its own member and forwards as much of the others as every
 /// system does.
-fn tracestate(headers: &HeaderMap) -> Option<Arc<str>> {
-    let lines: Vec<&str> = headers.get_all(TRACESTATE).iter().filter_map(|line| line.to_str().ok()).collect();
+fn tracestate(lines: &[&HeaderValue]) -> Option<Arc<str>> {
+    let lines: Vec<&str> = lines.iter().filter_map(|line| line.to_str().ok()).collect();
     let state = lines.join(",");
     (1..=LONGEST_TRACESTATE).contains(&state.len()).then(|| state.into())
 }
 
-fn extensions(headers: &HeaderMap) -> Vec<String> {
-    let values = headers.get_all(A2A_EXTENSIONS).iter().chain(headers.get_all(X_A2A_EXTENSIONS));
+fn extensions(lines: &HeadLines<'_>) -> Vec<String> {
+    let values = lines.extensions.iter().chain(&lines.x_extensions);
     let uris = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     uris.map(str::trim).filter(|uri| !uri.is_empty()).map(str::to_owned).collect()
 }
@@ -255,7 +300,7 @@ mod tests {
         let standing = Arc::new(CallerStanding { proof, ..CallerStanding::default() });
         let known = Known { caller: Caller::new("red", "caller"), standing };
         let mut headers = HeaderMap::new();
-        headers.extend(in_header.map(|tenant| (A2A_TENANT, tenant.parse().unwrap())));
+        headers.extend(in_header.map(|tenant| (HeaderName::from_static(A2A_TENANT), tenant.parse().unwrap())));
         let (draft, named) = (Draft { agent: None, via: None, known }, NamedTenants { in_body, in_path: None });
         let head = CallHead::read(&headers).unwrap();
         let context = draft.context(head, named, &signposts, Binding::JsonRpc, Version::V1_0).ok()?;

@@ -26,9 +26,16 @@ enum RequestHost {
 impl RequestHost {
     /// Reads `HOST` or `HOST:PORT`. Anything else, a user in front of it included, is no host.
     fn parse(text: &str) -> Option<Self> {
+        if let Some((host, port)) = split_plain(text) {
+            return Self::of_parts(host, port);
+        }
         let authority: Authority = text.parse().ok()?;
         let host = authority.host();
-        let port = authority.as_str().strip_prefix(host)?;
+        Self::of_parts(host, authority.as_str().strip_prefix(host)?)
+    }
+
+    /// A host, and what follows it: nothing, or a colon and a port.
+    fn of_parts(host: &str, port: &str) -> Option<Self> {
         let is_port =
             port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.is_empty() || port.parse::<u16>().is_ok());
         let host = host.trim_end_matches('.');
@@ -150,6 +157,14 @@ impl HostCheck {
         let is_same_address = self.listens_everywhere && matches!(page, RequestHost::Address(_)) && host == Some(&page);
         page.is_loopback() || ((is_https || !self.is_https) && (is_same_address || self.own.contains(&page)))
     }
+}
+
+/// Splits a text in front of its first colon, if only letters, digits, dots and hyphens are there. Most hosts are
+/// written so, and need no reader of URIs, which copies them.
+fn split_plain(text: &str) -> Option<(&str, &str)> {
+    let (host, port) = text.split_at(text.find(':').unwrap_or(text.len()));
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
+    host.bytes().all(is_plain).then_some((host, port))
 }
 
 fn is_probe(head: &Parts) -> bool {
