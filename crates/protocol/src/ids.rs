@@ -10,6 +10,10 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 /// The first control character of a text. Ids and names have none: they are shown on terminals, in logs and in headers, where
 /// such a character can end a line or hide what comes after it.
 pub fn control_character(text: &str) -> Option<char> {
+    // Nearly all ids and names are printable ASCII, which needs no look at single characters.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return None;
+    }
     text.chars().find(|character| character.is_control())
 }
 
