@@ -14,7 +14,7 @@ use crate::live::LiveTask;
 use crate::service::ChanceryInner;
 use crate::{Decision, Fact, LineageRecord, Rule, Verdict};
 
-/// How many rules are asked about a call.
+/// How many rules are evaluated for a call.
 const RULES: usize = 6;
 
 /// The verdicts so far, in the order the rules were asked.

@@ -21,7 +21,7 @@ pub(crate) type RecordingFlow = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) struct PendingRecording {
     inner: Arc<ChanceryInner>,
     flow: Option<RecordingFlow>,
-    /// A stop waits for it, whoever drives it.
+    /// A stop of the node waits for it, in the background and at a caller alike.
     _counted: TaskTrackerToken,
 }
 

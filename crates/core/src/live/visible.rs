@@ -1,4 +1,4 @@
-//! What readers see of a task: it changes when the store has made entries durable, and wakes those who wait.
+//! What readers see of a task: it changes when the store has made entries durable, and wakes the readers that wait.
 
 use std::sync::Arc;
 

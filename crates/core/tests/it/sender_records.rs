@@ -1,4 +1,4 @@
-//! A blocking send drives the recording of its own turn: no other task is started for it, and none is needed when the sender stays.
+//! A blocking send drives the recording of its own turn, so that no other task is started for it.
 
 use std::sync::Arc;
 use std::time::Duration;
