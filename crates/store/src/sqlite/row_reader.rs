@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rusqlite::Row;
 
-use super::facts;
+use crate::rows::facts;
 use super::fault::SqliteFault;
 
 /// The names and skills that a query has read so far.
