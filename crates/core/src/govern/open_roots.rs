@@ -103,7 +103,7 @@ mod tests {
                 context_id: "c".into(),
                 agent: agent.into(),
                 owner: Caller::new("t", "anonymous"),
-                dialect: Dialect::default(),
+                dialect: Dialect::ALL[0],
                 client_task_id: None,
                 created_at: Timestamp::from_micros(0),
             };

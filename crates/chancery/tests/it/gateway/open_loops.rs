@@ -156,8 +156,9 @@ async fn agents_that_answer_first_and_call_on_afterwards_get_no_deeper_than_othe
         (Passes::Instrumented, "late "),
         (Passes::Traceparent, "late "),
         (Passes::Address, "late "),
-        // It claims the agents that it came through, so it is refused like a call of an agent that waits.
-        (Passes::RuvectorContext, "claimed "),
+        // It claims the agents that it came through, so it is refused like a call of an agent that waits. No task is above it, so the
+        // table of agents does not say how it was placed.
+        (Passes::RuvectorContext, ""),
     ];
     for (passes, attribution) in ways {
         let scene = Scene::start(passes, true, "").await;

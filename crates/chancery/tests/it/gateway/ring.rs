@@ -63,8 +63,9 @@ async fn go_round(roots: usize, tokens: &str, echoes: Echoes) {
         });
         agents.push(Relay::start(move || route.get().expect("it is set").clone()).await);
     }
-    let mut config =
-        format!("{QUICK}{ANYWHERE_HERE}{CROWD}calls_per_second_per_caller = 0\n[callers.user]\nkey_env = 'KEY_USER'\n");
+    let mut config = format!(
+        "{QUICK}{ANYWHERE_HERE}{CROWD}calls_per_second_per_caller = 0\n[policy.default]\nmax_concurrency = 100\n[callers.user]\nkey_env = 'KEY_USER'\n"
+    );
     for ((name, _), agent) in KEYS.iter().zip(&agents) {
         config += &format!("[agents.{name}]\nurl = '{}'\nstream = 'always'\n", agent.agent.url());
         config += &format!("[callers.k{name}]\nkey_env = 'KEY_{}'\nagent = '{name}'\n", name.to_uppercase());
