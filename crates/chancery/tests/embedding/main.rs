@@ -103,3 +103,20 @@ async fn a_config_of_a_program_that_needs_a_missing_feature_is_refused_at_the_st
     assert_eq!(refused.is_none(), cfg!(feature = "memory-tier"), "{refused:?}");
     assert!(refused.is_none_or(|refused| refused.contains("the feature `memory-tier`")));
 }
+
+#[tokio::test]
+async fn a_bundle_of_evidence_is_made_or_refused_with_the_name_of_the_feature() {
+    use chancery::secrecy::ExposeSecret as _;
+    let folder = tempfile::tempdir().unwrap();
+    let node = embedded(folder.path(), Config::default()).await.unwrap();
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "Ada" }] });
+    let (_, sent) = ask(&node, call("SendMessage", &json!({ "message": message }))).await;
+    let token = node.data_folder().unwrap().admin_token().unwrap();
+    let task = sent["result"]["task"]["id"].as_str().unwrap();
+    let bundle = Request::get(format!("/admin/v1/evidence/bundle?task={task}")).header("host", "127.0.0.1:7420");
+    let bundle = bundle.header("authorization", format!("Bearer {}", token.expose_secret())).body(Body::empty()).unwrap();
+    let (status, answer) = ask(&node, bundle).await;
+    let expected = if cfg!(feature = "evidence-bundles") { 200 } else { 409 };
+    assert_eq!(status, expected, "{answer}");
+    assert!(status == 200 || answer.to_string().contains("the feature `evidence-bundles`"), "{answer}");
+}
