@@ -13,6 +13,7 @@ use super::{letters, origins};
 use crate::lanes::{ATTEMPTS_KEPT, told};
 use crate::postgres::columns::{self, Columns as _, DatabaseSession, limit};
 use crate::postgres::fault::PostgresFault;
+use crate::postgres::flight::BEGIN;
 
 /// Of each origin the lanes that are due, the longest waiting first.
 const DUE: &str = "SELECT due.lane FROM unnest($1::bigint[]) WITH ORDINALITY AS given (origin, place)
@@ -53,7 +54,7 @@ pub(super) async fn claim<D: DatabaseSession>(
 /// Releases all leases, in a transaction of its own. No other node can write any more, so nobody holds them. Otherwise a restart would
 /// wait until the leases expire.
 pub(in crate::postgres) async fn orphan_all(session: &ClientWrapper) -> Result<(), PostgresFault> {
-    session.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+    session.batch_execute(BEGIN).await?;
     let released = release_leases(session).await;
     session.batch_execute(if released.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
     released
