@@ -10,7 +10,7 @@ use crate::cargo;
 pub(crate) const PAGE: &str = "docs/embedding.md";
 
 /// Features of the facade that are built alone. `cli` has all of them and is built by every other step.
-pub(crate) const ALONE: [&str; 5] = ["grpc", "memory-tier", "policy-cel", "schemas", "swp"];
+pub(crate) const ALONE: [&str; 6] = ["grpc", "memory-tier", "policy-cel", "postgres", "schemas", "swp"];
 
 /// Checks the smallest build and each feature alone, and runs the tests of the smallest build.
 pub(crate) fn check_builds(root: &Path) -> Result<bool> {

@@ -49,7 +49,7 @@ impl FenceRow {
 pub(super) enum FenceVerdict {
     In,
     Out,
-    /// Neither it nor any later one gets in.
+    /// The database refuses it and all later ones.
     Refused(PostgresFault),
 }
 
@@ -57,8 +57,8 @@ pub(super) enum FenceVerdict {
 /// ended by the server meanwhile.
 const TAKEOVER_ATTEMPTS: usize = 5;
 
-/// Joins as the only node: takes a number, closes the writers of all others, and opens its own. From then on nothing that they
-/// send gets in. It waits for a batch that is under way.
+/// Joins as the only node: takes a number, closes the writers of all others, and opens its own. From then on the database
+/// refuses what they send. It waits for a batch that is under way.
 pub(super) async fn take_over(session: &ClientWrapper) -> Result<WriterIdentity, PostgresFault> {
     let mut attempt = 1;
     loop {

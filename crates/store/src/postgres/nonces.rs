@@ -16,8 +16,8 @@ const COUNTED: &str = "SELECT nonce FROM nonces JOIN unnest($1::bytea[], $2::big
 const KEEP: &str = "INSERT INTO nonces SELECT * FROM unnest($1::bytea[], $2::bigint[])
      ON CONFLICT (nonce) DO UPDATE SET until = excluded.until RETURNING xmax = 0";
 
-/// Spends nonces of which no two are the same. Part of a batch's transaction. `count` is how many are kept; what is said with
-/// the verdicts is how many there are then.
+/// Spends nonces of which no two are the same. Part of a batch's transaction. `count` is how many are kept.
+/// Answers the verdicts, and how many are kept then.
 pub(super) async fn spend<D: DatabaseSession>(
     db: &D,
     all: &[SpentNonce],

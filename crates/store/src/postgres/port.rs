@@ -12,7 +12,7 @@ use chancery_core::{
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use tokio::time::Instant;
 
-use super::append::PreparedAppend;
+use super::append::EncodedAppend;
 use super::entries::{self, MOST_ENTRIES};
 use super::health::HealthAdvice;
 use super::readers::read;
@@ -22,14 +22,14 @@ use crate::rows::decisions::EncodedDecision;
 use crate::rows::snapshots::SnapshotRow;
 use crate::{numbering, plain_ids};
 
-/// A check waits no longer than this for an answer, whatever patience calls have.
+/// A check waits no longer than this for an answer, regardless of the patience of calls.
 const CHECK_PATIENCE: Duration = Duration::from_secs(1);
 
 #[async_trait]
 impl Store for PostgresStore {
     async fn append(&self, append: Append) -> Result<Appended, StoreError> {
         let lines = self.lines(RecordedWrite::Append(&append));
-        self.requests.append(Box::new(PreparedAppend::new(append, lines)?)).await
+        self.requests.append(Box::new(EncodedAppend::new(append, lines)?)).await
     }
 
     async fn withdraw(&self, task: &TaskId, note: Option<RecordNote>) -> Result<bool, StoreError> {

@@ -20,7 +20,7 @@ const STEPS: [SchemaStep; 1] = [SchemaStep { version: 1, compatible_from: 1, sql
 /// The newest version that this program knows.
 const NEWEST: i64 = STEPS[STEPS.len() - 1].version;
 
-/// Whoever migrates holds this advisory lock ("Chcy" and 1), so that two starts do not migrate at once.
+/// A start that migrates holds this advisory lock ("Chcy" and 1), so that two starts do not migrate at once.
 const MIGRATION_LOCK: i64 = 0x4368_6379_0000_0001;
 
 /// The lowest server version with all that the store uses.

@@ -51,7 +51,7 @@ pub(super) async fn claim<D: DatabaseSession>(
     Ok(claimed)
 }
 
-/// Releases all leases, in a transaction of its own. No other node can write any more, so nobody holds them. Otherwise a restart would
+/// Releases all leases, in a transaction of its own. No other node can write any more, so no caller holds them. Otherwise a restart would
 /// wait until the leases expire.
 pub(in crate::postgres) async fn orphan_all(session: &ClientWrapper) -> Result<(), PostgresFault> {
     session.batch_execute(BEGIN).await?;
@@ -73,7 +73,7 @@ async fn release_leases<D: DatabaseSession>(db: &D) -> Result<(), PostgresFault>
     Ok(())
 }
 
-/// Answers what became of the steps, and what the record says of them.
+/// Answers the result of each step, and what the record says of them.
 pub(super) async fn settle<D: DatabaseSession>(
     db: &D,
     steps: &[LaneStep],

@@ -26,11 +26,11 @@ async fn nothing_of_a_former_owner_gets_in_after_a_takeover() {
     let late = [creation(&task("late")), change(&open, 2, TaskState::Completed, at(2))];
     for append in late {
         let refused = former.append(append).await.unwrap_err();
-        assert!(refused.to_string().contains("another node has taken over this database"), "{refused}");
+        assert!(refused.to_string().contains("another node opened this database later"), "{refused}");
         assert_eq!(refused.trouble, StoreTrouble::Unavailable);
     }
     let refused = former.decide(crate::contract::sample::decision("late", None)).await.unwrap_err();
-    assert!(refused.to_string().contains("another node has taken over"), "{refused}");
+    assert!(refused.to_string().contains("another node opened this database later"), "{refused}");
     assert!(former.check().await.is_err(), "it is not ready");
     assert_eq!(owner.find_any("late").await.unwrap(), None);
     assert_eq!(owner.find_any("open").await.unwrap().unwrap().progress.seq, 1);
