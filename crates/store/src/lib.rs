@@ -2,6 +2,10 @@
 //!
 //! All are adapters of `chancery_core::Store` and keep one contract, which `tests/it/contract` runs on each of them.
 
+// Files that unit tests share with the tests of the contract name this crate from outside.
+#[cfg(all(test, feature = "postgres"))]
+extern crate self as chancery_store;
+
 mod lanes;
 mod memory;
 mod numbering;

@@ -1,5 +1,8 @@
 //! Sends the statements of a batch in one flight, and reads from the answers whether it is in.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;

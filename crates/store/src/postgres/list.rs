@@ -117,10 +117,11 @@ pub(super) async fn list(
     let agents = agents(&view, filter).await?;
     let mut values = QueryValues::default();
     let sql = total_query(filter, &agents, &mut values);
-    let total = columns::number(&view, &sql, &values.borrowed()).await?;
+    let total = view.rows_once(&sql, &values.borrowed()).await?;
+    let total: i64 = total.first().ok_or_else(|| PostgresFault::unreadable("a count without a row"))?.try_get(0)?;
     let mut values = QueryValues::default();
     let sql = page_query(filter, &agents, after, limit(most), &mut values);
-    let tasks = columns::each(view.rows(&sql, &values.borrowed()).await?, stored)?;
+    let tasks = columns::each(view.rows_once(&sql, &values.borrowed()).await?, stored)?;
     view.commit().await?;
     Ok(TaskListing { tasks, total: total.max(0).cast_unsigned() })
 }

@@ -30,6 +30,10 @@ mod readers;
 mod record;
 mod requests;
 mod schema;
+#[cfg(test)]
+#[allow(dead_code, clippy::disallowed_methods, reason = "the tests of the contract use the rest, and start tasks as they like")]
+#[path = "../../tests/it/server.rs"]
+mod server;
 mod snapshots;
 mod spent;
 mod sweep;

@@ -118,7 +118,7 @@ impl<F: Into<PostgresFault>> From<F> for Migration {
 
 /// All steps in one transaction: a start that is broken off leaves the database as it was.
 async fn migrate(session: &ClientWrapper, may_create: bool, role: &str) -> Result<(), Migration> {
-    let begin = format!("{BEGIN}; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
+    let begin = format!("{BEGIN}; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
     session.batch_execute(&begin).await?;
     let outcome = take_steps(session, may_create, role).await;
     session.batch_execute(if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
