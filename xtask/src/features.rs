@@ -11,7 +11,7 @@ use crate::cargo;
 pub(crate) const PAGE: &str = "docs/embedding.md";
 
 /// Features of the facade that are built alone. `cli` has all of them and is built by every other step.
-pub(crate) const ALONE: [&str; 6] = ["evidence-bundles", "grpc", "memory-tier", "policy-cel", "schemas", "swp"];
+pub(crate) const ALONE: [&str; 7] = ["evidence-bundles", "grpc", "memory-tier", "policy-cel", "postgres", "schemas", "swp"];
 
 /// The smallest build compiles fewer packages than this: half of what a node compiled before it had features.
 const SMALLEST_BELOW: usize = 160;

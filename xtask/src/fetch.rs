@@ -1,4 +1,4 @@
-//! Fetches programs of others into the target folder: Python and node packages by their pins, crates by their lock files.
+//! Fetches programs of others: Python and node packages by their pins, crates by their lock files, and PostgreSQL from Debian.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -104,6 +104,14 @@ impl Fetcher {
         println!("{name}: installed in {}", show(meter.stop(name).wall));
         Ok(())
     }
+}
+
+/// PostgreSQL for the tests of the store, unless `CHANCERY_TEST_PG` names the folder of one.
+pub(crate) fn postgresql() -> Result<()> {
+    if std::env::var_os("CHANCERY_TEST_PG").is_some() {
+        return Ok(());
+    }
+    has_or_installs("sh", &["-c", "ls /usr/lib/postgresql/*/bin/initdb"], &["postgresql"])
 }
 
 /// The names of the folders in a folder, sorted.

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Subcommand;
 
 use crate::cargo;
-use crate::fetch::Fetcher;
+use crate::fetch::{self, Fetcher};
 
 /// Tests read this: the names of the frameworks to try, or `all`; without it they try those that CI has time for.
 pub(crate) const FRAMEWORKS: &str = "CHANCERY_FRAMEWORKS";
@@ -25,11 +25,15 @@ pub(crate) enum Suite {
         #[arg(long)]
         fetch_only: bool,
     },
+    /// PostgreSQL, which the tests of the store start
+    Postgresql,
 }
 
 pub(crate) fn run(root: &Path, suite: Option<&Suite>) -> Result<ExitCode> {
-    let Some(Suite::Frameworks { names, fetch_only }) = suite else {
-        return fetch_for_tests(root).map(|()| ExitCode::SUCCESS);
+    let (names, fetch_only) = match suite {
+        Some(Suite::Frameworks { names, fetch_only }) => (names, fetch_only),
+        Some(Suite::Postgresql) => return fetch::postgresql().map(|()| ExitCode::SUCCESS),
+        None => return fetch_for_tests(root).map(|()| ExitCode::SUCCESS),
     };
     fetch_frameworks(root, names)?;
     if *fetch_only {
@@ -42,6 +46,7 @@ pub(crate) fn run(root: &Path, suite: Option<&Suite>) -> Result<ExitCode> {
 
 /// Everything that `cargo test --workspace` runs and that others wrote.
 pub(crate) fn fetch_for_tests(root: &Path) -> Result<()> {
+    fetch::postgresql()?;
     let fetcher = Fetcher::new(root)?;
     fetcher.everything_but_frameworks()?;
     let chosen = std::env::var(FRAMEWORKS).ok();

@@ -14,6 +14,7 @@ const LOWER: &[(&str, &str)] = &[
     ("chancery-memory", "tier"),
     ("chancery-outbound", "grpc"),
     ("chancery-outbound", "swp"),
+    ("chancery-store", "postgres"),
     ("chancery-swp", "frames"),
     ("chancery-wire", "grpc"),
     ("chancery-wire", "protobuf"),
@@ -86,8 +87,9 @@ mod tests {
         memory.features.insert("tier".into(), vec![]);
         let mut store = package("chancery-store", &[]);
         store.features.insert("postgres".into(), vec![]);
+        store.features.insert("extra".into(), vec![]);
         let places: Vec<_> = violations(&[memory, store], &[]).into_iter().map(|v| format!("{} {}", v.place, v.fault)).collect();
-        assert_eq!(places, ["chancery-store has the feature \"postgres\""]);
+        assert_eq!(places, ["chancery-store has the feature \"extra\""]);
     }
 
     #[test]

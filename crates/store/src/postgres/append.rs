@@ -1,4 +1,4 @@
-//! Decides what becomes of the appends of a batch, and gathers the rows that it writes for them.
+//! Decides about the appends of a batch, and gathers the rows that it writes for them.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::fault::PostgresFault;
 use super::ledger::{self, SpendNumbers};
 use super::outbox;
 use super::task_rows::{AdvancedTasks, GovernedColumns, KeptDecisions, LogEntries, MadeTasks, TaskLinks, UsedKeys};
-use super::writer_state::{OpenTask, WriterState};
+use super::writer_state::{OpenTaskHint, WriterState};
 use crate::rows::decisions::EncodedDecision;
 use crate::rows::log::{self, LogRow};
 use crate::rows::{facts, stages::TaskStage};
@@ -22,7 +22,7 @@ use crate::{numbering, plain_ids};
 
 /// An append that is ready to be written: checked by itself, its entries encoded.
 #[derive(Debug)]
-pub(super) struct PreparedAppend {
+pub(super) struct EncodedAppend {
     pub(super) append: Append,
     follows: u64,
     rows: Vec<LogRow>,
@@ -35,7 +35,7 @@ pub(super) struct PreparedAppend {
     pub(super) lines: RecordLines,
 }
 
-impl PreparedAppend {
+impl EncodedAppend {
     pub(super) fn new(mut append: Append, lines: RecordLines) -> Result<Self, StoreError> {
         let follows = numbering::follows(&append)?;
         plain_ids::check_append(&append)?;
@@ -48,7 +48,7 @@ impl PreparedAppend {
         Ok(Self { append, follows, rows, facts, decision, at, lines })
     }
 
-    /// Whether the batch has to look at what is stored before it can say what becomes of this append. A creation is taken to be
+    /// Whether the batch has to look at what is stored before it can decide about this append. A creation is taken to be
     /// new, and the database says if it is not.
     pub(super) fn needs_look(&self, state: &WriterState) -> bool {
         let Append { task, creation, register, spend, .. } = &self.append;
@@ -93,7 +93,7 @@ const CLIENT_NAMES: &str = "SELECT given.id, tasks.id
 
 impl StoredNames {
     /// Looks at all of it in one flight.
-    pub(super) async fn look(db: &ClientWrapper, appends: &[&PreparedAppend]) -> Result<Self, PostgresFault> {
+    pub(super) async fn look(db: &ClientWrapper, appends: &[&EncodedAppend]) -> Result<Self, PostgresFault> {
         let ids: Vec<&str> = appends.iter().map(|prepared| prepared.append.task.id.as_str()).collect();
         let creations = || appends.iter().map(|prepared| &prepared.append).filter(|append| append.creation.is_some());
         let keyed: Vec<_> =
@@ -147,7 +147,7 @@ pub(super) struct AppendRows<'v> {
     pub(super) links: TaskLinks<'v>,
     pub(super) decisions: KeptDecisions<'v>,
     /// What the writer knows of these tasks once the batch is durable.
-    pub(super) open: Vec<(&'v TaskId, Option<OpenTask>)>,
+    pub(super) open: Vec<(&'v TaskId, Option<OpenTaskHint>)>,
 }
 
 /// An append that will be written.
@@ -162,7 +162,7 @@ impl<'v> AppendRows<'v> {
     pub(super) async fn add(
         &mut self,
         state: &mut WriterState,
-        prepared: &'v PreparedAppend,
+        prepared: &'v EncodedAppend,
         looked: Option<&StoredNames>,
     ) -> Result<Result<Appended, StoreError>, PostgresFault> {
         let admitted = match prepared.append.creation {
@@ -185,7 +185,7 @@ impl<'v> AppendRows<'v> {
         if let Some(EncodedDecision { decision, body }) = &prepared.decision {
             self.decisions.add(&decision.id, decision.task.as_ref(), decision.at, body);
         }
-        let open = OpenTask { num, seq: progress.seq };
+        let open = OpenTaskHint { num, seq: progress.seq };
         self.open.push((&task.id, (!finished && lanes == 0).then_some(open)));
         state.add_to_record(&prepared.lines);
         Ok(Ok(answer))
@@ -194,7 +194,7 @@ impl<'v> AppendRows<'v> {
     async fn make(
         &mut self,
         state: &mut WriterState,
-        prepared: &'v PreparedAppend,
+        prepared: &'v EncodedAppend,
         looked: Option<&StoredNames>,
     ) -> Result<Result<AdmittedAppend, Result<Appended, StoreError>>, PostgresFault> {
         let Append { task, progress, register, governed, spend, creation, .. } = &prepared.append;
@@ -241,7 +241,7 @@ impl<'v> AppendRows<'v> {
     async fn advance(
         &mut self,
         state: &mut WriterState,
-        prepared: &'v PreparedAppend,
+        prepared: &'v EncodedAppend,
         looked: Option<&StoredNames>,
     ) -> Result<Result<AdmittedAppend, Result<Appended, StoreError>>, PostgresFault> {
         let Append { task, progress, spend, .. } = &prepared.append;

@@ -9,7 +9,7 @@ use chancery_protocol::{Caller, TaskId};
 use deadpool_postgres::ClientWrapper;
 use tokio_postgres::types::ToSql;
 
-use super::append::{AppendRows, PreparedAppend, StoredNames};
+use super::append::{AppendRows, EncodedAppend, StoredNames};
 use super::batch_sql::BatchSql;
 use super::fault::{FaultScope, PostgresFault};
 use super::fence::{FenceVerdict, WriterIdentity};
@@ -17,9 +17,9 @@ use super::flight::{self, FlightEnd, FlightOpening, FlightStatement};
 use super::nonces;
 use super::requests::{QueuedWrite, WriteRequest};
 use super::task_rows::{EndedRows, RecordBlocks, RecordCheckpoints};
-use super::writer_state::{OpenTask, WriterState};
+use super::writer_state::{OpenTaskHint, WriterState};
 
-/// What becomes of a write of a batch that is in.
+/// The result of a write whose batch is in.
 pub(super) enum WriteOutcome {
     Append(Result<Appended, StoreError>),
     Nonce(NonceVerdict),
@@ -132,7 +132,7 @@ fn confirm(state: &mut WriterState, open: OpenTasks) {
 }
 
 /// What tasks the writer knows to be open once a batch is in.
-type OpenTasks = Vec<(TaskId, Option<OpenTask>)>;
+type OpenTasks = Vec<(TaskId, Option<OpenTaskHint>)>;
 
 /// What is known after the flight of an attempt.
 enum AttemptEnd {
@@ -243,9 +243,9 @@ async fn decide<'b>(
     }
     // Looked at after the other writes, which may have changed a task.
     let batch: &'b [QueuedWrite] = batch;
-    let is_unsure = |prepared: &PreparedAppend, state: &WriterState| mode.careful || prepared.needs_look(state);
+    let is_unsure = |prepared: &EncodedAppend, state: &WriterState| mode.careful || prepared.needs_look(state);
     let appends = batch.iter().filter_map(|write| write.request.append());
-    let unsure: Vec<&PreparedAppend> = appends.filter(|prepared| is_unsure(prepared, state)).collect();
+    let unsure: Vec<&EncodedAppend> = appends.filter(|prepared| is_unsure(prepared, state)).collect();
     let looked = if unsure.is_empty() { StoredNames::default() } else { StoredNames::look(session, &unsure).await? };
     let (mut rows, mut outcomes) = (AppendRows::default(), Vec::with_capacity(batch.len()));
     let mut verdicts = verdicts.into_iter();
@@ -266,7 +266,7 @@ async fn decide<'b>(
 }
 
 impl WriteRequest {
-    fn append(&self) -> Option<&PreparedAppend> {
+    fn append(&self) -> Option<&EncodedAppend> {
         match self {
             Self::Append(prepared, _) => Some(prepared),
             _ => None,

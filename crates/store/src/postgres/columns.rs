@@ -18,6 +18,9 @@ pub(super) trait DatabaseSession: Sync {
     /// All rows that a statement answers. The session prepares each statement once.
     fn rows(&self, sql: &str, values: &SqlValues<'_>) -> impl Future<Output = Result<Vec<Row>, PostgresFault>> + Send;
 
+    /// The same for a statement whose text depends on what is asked: the session does not keep it.
+    fn rows_once(&self, sql: &str, values: &SqlValues<'_>) -> impl Future<Output = Result<Vec<Row>, PostgresFault>> + Send;
+
     /// How many rows a statement changed.
     fn execute(&self, sql: &str, values: &SqlValues<'_>) -> impl Future<Output = Result<u64, PostgresFault>> + Send;
 }
@@ -26,6 +29,10 @@ impl DatabaseSession for ClientWrapper {
     async fn rows(&self, sql: &str, values: &SqlValues<'_>) -> Result<Vec<Row>, PostgresFault> {
         let statement = self.prepare_cached(sql).await?;
         Ok(Client::query(self, &statement, values).await?)
+    }
+
+    async fn rows_once(&self, sql: &str, values: &SqlValues<'_>) -> Result<Vec<Row>, PostgresFault> {
+        Ok(Client::query(self, sql, values).await?)
     }
 
     async fn execute(&self, sql: &str, values: &SqlValues<'_>) -> Result<u64, PostgresFault> {
@@ -38,6 +45,10 @@ impl DatabaseSession for Transaction<'_> {
     async fn rows(&self, sql: &str, values: &SqlValues<'_>) -> Result<Vec<Row>, PostgresFault> {
         let statement = self.prepare_cached(sql).await?;
         Ok(self.query(&statement, values).await?)
+    }
+
+    async fn rows_once(&self, sql: &str, values: &SqlValues<'_>) -> Result<Vec<Row>, PostgresFault> {
+        Ok(self.query(sql, values).await?)
     }
 
     async fn execute(&self, sql: &str, values: &SqlValues<'_>) -> Result<u64, PostgresFault> {

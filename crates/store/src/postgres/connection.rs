@@ -118,7 +118,7 @@ where
     Ok((client, connection))
 }
 
-/// A refusal at the door is of the connection, whatever its code.
+/// A server that refuses a session is away for this node, with any code.
 fn unreachable(error: Error) -> PostgresFault {
     PostgresFault::away(PostgresFault::from(error).to_string())
 }

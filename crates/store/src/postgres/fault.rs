@@ -19,7 +19,9 @@ pub(super) enum PostgresFault {
     #[error("the database cannot be reached: {0}")]
     Away(Arc<str>),
     /// Another node has closed this node's writer.
-    #[error("another node has taken over this database, so it refuses the writes of this one; restart this node to take it back")]
+    #[error(
+        "another node opened this database later, so it refuses the writes of this one; restart this node to use it here again"
+    )]
     Fenced,
     /// The database has fewer batches than it had confirmed.
     #[error("the database lost commits that it had confirmed: {0}; check its replication settings, then restart this node")]
@@ -35,7 +37,7 @@ pub(super) enum FaultScope {
     TryAgain,
     /// The connection is of no more use.
     Connection,
-    /// The database refuses work for now, or for good.
+    /// The database refuses all work for now, or permanently.
     Whole,
 }
 

@@ -5,7 +5,8 @@ use uuid::Uuid;
 
 use super::columns::{self, Columns as _, DatabaseSession};
 use super::ended_counts;
-use super::fault::PostgresFault;
+use super::fault::{FaultScope, PostgresFault};
+use super::flight::BEGIN;
 
 /// The one writer of a node.
 pub(super) const PLAIN_WRITER: i64 = 0;
@@ -48,17 +49,27 @@ impl FenceRow {
 pub(super) enum FenceVerdict {
     In,
     Out,
-    /// Neither it nor any later one gets in.
+    /// The database refuses it and all later ones.
     Refused(PostgresFault),
 }
 
-/// Joins as the only node: takes a number, closes the writers of all others, and opens its own. From then on nothing that they
-/// send gets in. It waits for a batch that is under way.
+/// How often a takeover waits for a batch that is under way before the start fails. A session that is stopped inside a batch is
+/// ended by the server meanwhile.
+const TAKEOVER_ATTEMPTS: usize = 5;
+
+/// Joins as the only node: takes a number, closes the writers of all others, and opens its own. From then on the database
+/// refuses what they send. It waits for a batch that is under way.
 pub(super) async fn take_over(session: &ClientWrapper) -> Result<WriterIdentity, PostgresFault> {
-    session.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
-    let taken = take_over_within(session).await;
-    session.batch_execute(if taken.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
-    taken
+    let mut attempt = 1;
+    loop {
+        session.batch_execute(BEGIN).await?;
+        let taken = take_over_within(session).await;
+        session.batch_execute(if taken.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
+        match taken {
+            Err(fault) if fault.scope() == FaultScope::TryAgain && attempt < TAKEOVER_ATTEMPTS => attempt += 1,
+            taken => return taken,
+        }
+    }
 }
 
 async fn take_over_within(session: &ClientWrapper) -> Result<WriterIdentity, PostgresFault> {

@@ -1,5 +1,8 @@
 //! Sends the statements of a batch in one flight, and reads from the answers whether it is in.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use deadpool_postgres::ClientWrapper;
@@ -15,7 +18,7 @@ use super::fence::{FenceVerdict, WriterIdentity};
 /// How a flight finds its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlightOpening {
-    /// There is none: the flight begins it.
+    /// The flight begins it.
     Begin,
     /// It is open, and holds the writer's row.
     Held,
@@ -40,7 +43,7 @@ pub(super) enum FlightEnd {
     Doubt(PostgresFault),
 }
 
-/// How a transaction begins, whatever the settings of the database are.
+/// How a transaction begins, regardless of the settings of the database.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 /// Begins the transaction of a batch and passes the fence, for a batch that has to read before it writes.

@@ -13,7 +13,7 @@ enum WriterStanding {
     Works,
     /// The last batch failed, and the next one may not.
     Failed,
-    /// No batch of this node gets in any more.
+    /// The database refuses every batch of this node.
     Ended(PostgresFault),
 }
 

@@ -1,6 +1,6 @@
 //! Idempotency keys in a table of their own: a key expires at its own time, independent of the task it made.
 
-use chancery_core::{ExpiryPlan, Keyed};
+use chancery_core::{EXPIRY_STEP, ExpiryPlan, KeptKeys, Keyed};
 use chancery_protocol::{Caller, Timestamp};
 
 use super::columns::{self, Columns as _, DatabaseSession, sought};
@@ -21,23 +21,18 @@ pub(super) async fn look_up<D: DatabaseSession>(
 const EXPIRED: &str = "DELETE FROM keys WHERE (tenant, owner, key) IN
      (SELECT tenant, owner, key FROM keys WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
 
-const TOO_MANY: &str = "DELETE FROM keys WHERE (tenant, owner, key) IN
-     (SELECT tenant, owner, key FROM keys ORDER BY expires_at LIMIT $1)";
-
-/// How many there are beyond a number. No more are counted than may go at once, and one.
-const BEYOND: &str = "SELECT count(*) FROM (SELECT 1 FROM keys OFFSET $1 LIMIT $2) beyond";
-
 /// Part of a batch's transaction. Answers whether more keys are due.
 pub(super) async fn expire<D: DatabaseSession>(db: &D, plan: ExpiryPlan) -> Result<bool, PostgresFault> {
-    let at_most = i64::try_from(plan.at_most).unwrap_or(i64::MAX - 1);
-    let expired = db.execute(EXPIRED, &[&plan.now.micros(), &at_most]).await?.cast_signed();
-    let too_many = match plan.keep_keys {
-        Some(keep) => columns::number(db, BEYOND, &[&i64::try_from(keep).unwrap_or(i64::MAX), &(at_most + 1)]).await?,
-        None => 0,
-    };
-    let going = too_many.min(at_most - expired);
-    if going > 0 {
-        db.execute(TOO_MANY, &[&going]).await?;
-    }
-    Ok(at_most > 0 && (expired == at_most || too_many > going))
+    let at_most = i64::try_from(plan.at_most).unwrap_or(i64::MAX);
+    let expired = db.execute(EXPIRED, &[&plan.now.micros(), &at_most]).await?;
+    Ok(plan.at_most > 0 && expired == plan.at_most)
+}
+
+/// Counts the keys of each caller, by the step in which they expire.
+pub(super) async fn kept<D: DatabaseSession>(db: &D) -> Result<Vec<KeptKeys>, PostgresFault> {
+    let sql = "SELECT tenant, owner, expires_at / $1, count(*) FROM keys GROUP BY 1, 2, 3";
+    columns::each(db.rows(sql, &[&EXPIRY_STEP]).await?, |row| {
+        let owner = Caller::new(row.try_get::<_, String>(0)?, row.try_get::<_, String>(1)?);
+        Ok(KeptKeys { owner, step: row.try_get(2)?, keys: row.try_get::<_, i64>(3)?.cast_unsigned() })
+    })
 }

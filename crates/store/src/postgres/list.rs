@@ -1,6 +1,7 @@
 //! Pages of tasks, newest status first.
 
 use chancery_core::{ListCursor, ListFilter, TaskListing};
+use chancery_protocol::Caller;
 use deadpool_postgres::ClientWrapper;
 
 use super::columns::{self, DatabaseSession, limit};
@@ -15,6 +16,15 @@ const MOST_AGENTS: usize = 32;
 
 const ENDED: &str = "FROM tasks WHERE stage = 3";
 const OPEN: &str = "FROM tasks WHERE stage < 3";
+
+/// The owners of a name. Ended tasks are counted by owner, and there are few open ones.
+const OWNERS_NAMED: &str = "SELECT tenant FROM ended_counts WHERE owner = $1
+     UNION SELECT tenant FROM tasks WHERE stage < 3 AND NOT message_only AND owner = $1";
+
+pub(super) async fn owners_named<D: DatabaseSession>(db: &D, name: &str) -> Result<Vec<Caller>, PostgresFault> {
+    let rows = db.rows(OWNERS_NAMED, &[&columns::sought(name)]).await?;
+    columns::each(rows, |row| Ok(Caller::new(row.try_get::<_, String>(0)?, name)))
+}
 
 /// A filter as conditions that begin with `AND`. One agent may stand in the place of those that the filter names.
 fn conditions(first: &str, filter: &ListFilter, agent: Option<&str>, values: &mut QueryValues) -> String {
@@ -117,10 +127,11 @@ pub(super) async fn list(
     let agents = agents(&view, filter).await?;
     let mut values = QueryValues::default();
     let sql = total_query(filter, &agents, &mut values);
-    let total = columns::number(&view, &sql, &values.borrowed()).await?;
+    let total = view.rows_once(&sql, &values.borrowed()).await?;
+    let total: i64 = total.first().ok_or_else(|| PostgresFault::unreadable("a count without a row"))?.try_get(0)?;
     let mut values = QueryValues::default();
     let sql = page_query(filter, &agents, after, limit(most), &mut values);
-    let tasks = columns::each(view.rows(&sql, &values.borrowed()).await?, stored)?;
+    let tasks = columns::each(view.rows_once(&sql, &values.borrowed()).await?, stored)?;
     view.commit().await?;
     Ok(TaskListing { tasks, total: total.max(0).cast_unsigned() })
 }

@@ -30,6 +30,10 @@ mod readers;
 mod record;
 mod requests;
 mod schema;
+#[cfg(test)]
+#[allow(dead_code, clippy::disallowed_methods, reason = "the tests of the contract use the rest, and start tasks as they like")]
+#[path = "../../tests/it/server.rs"]
+mod server;
 mod snapshots;
 mod spent;
 mod sweep;
@@ -96,7 +100,7 @@ impl PostgresStore {
         schema::prepare(&session).await?;
         let identity = fence::take_over(&session).await.map_err(opening)?;
         outbox::orphan_all(&session).await.map_err(|fault| fault.while_doing("taking over deliveries"))?;
-        let nonces = columns::number(&session, "SELECT count(*) FROM nonces", &[]).await.map_err(opening)?;
+        let nonces = nonces::count(&session).await.map_err(opening)?;
         let chain = match &scribe {
             Some(scribe) => {
                 let end = record::end(&session).await.map_err(|fault| fault.while_doing("reading the record"))?;
@@ -111,7 +115,7 @@ impl PostgresStore {
         let health = Arc::new(WriterHealth::default());
         let patience = connector.options().patience();
         let requests = WriteRequests { queue: queue.downgrade(), health: Arc::clone(&health), patience };
-        let state = WriterState::new(identity, chain, nonces.max(0).cast_unsigned());
+        let state = WriterState::new(identity, chain, nonces);
         let writer = BatchWriter::new(connector, writes, Arc::clone(&health), state);
         let task = spawn_watched("store-write", writer.run());
         let record =

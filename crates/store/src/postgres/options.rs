@@ -16,7 +16,7 @@ pub enum SslMode {
     /// Encrypted where the server offers it. Any certificate is accepted.
     #[default]
     Prefer,
-    /// Always encrypted. Any certificate is accepted, so a stranger in the middle is not noticed.
+    /// Always encrypted. Any certificate is accepted, so the store does not notice a proxy of a third party.
     Require,
     /// Always encrypted. The certificate has to be signed by an authority of the CA file; its name is not compared.
     VerifyCa,
@@ -59,7 +59,7 @@ pub struct PostgresOptions {
     pub batch_limit: usize,
     /// At most this many writes wait for the writer; the next one waits for its place.
     pub queue_limit: usize,
-    /// How long a call waits for a database that does not answer, before the caller is told to retry.
+    /// How long a call waits for a database that does not answer, before the caller gets an error that asks for a retry.
     pub patience_ms: u64,
     /// How long to wait for a new connection to one host.
     pub connect_timeout_ms: u64,

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
+    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, KeptKeys, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
     ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, RecordedWrite, Spend, SpentNonce, Store,
     StoreError, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use tokio::time::Instant;
 
-use super::append::PreparedAppend;
+use super::append::EncodedAppend;
 use super::entries::{self, MOST_ENTRIES};
 use super::health::HealthAdvice;
 use super::readers::read;
@@ -22,14 +22,14 @@ use crate::rows::decisions::EncodedDecision;
 use crate::rows::snapshots::SnapshotRow;
 use crate::{numbering, plain_ids};
 
-/// A check waits no longer than this for an answer, whatever patience calls have.
+/// A check waits no longer than this for an answer, regardless of the patience of calls.
 const CHECK_PATIENCE: Duration = Duration::from_secs(1);
 
 #[async_trait]
 impl Store for PostgresStore {
     async fn append(&self, append: Append) -> Result<Appended, StoreError> {
         let lines = self.lines(RecordedWrite::Append(&append));
-        self.requests.append(Box::new(PreparedAppend::new(append, lines)?)).await
+        self.requests.append(Box::new(EncodedAppend::new(append, lines)?)).await
     }
 
     async fn withdraw(&self, task: &TaskId, note: Option<RecordNote>) -> Result<bool, StoreError> {
@@ -52,6 +52,14 @@ impl Store for PostgresStore {
 
     async fn keyed(&self, owner: &Caller, key: &str, now: Timestamp) -> Result<Option<Keyed>, StoreError> {
         read!(self.readers, "looking up a key", |db| keys::look_up(db, owner, key, now))
+    }
+
+    async fn kept_keys(&self) -> Result<Vec<KeptKeys>, StoreError> {
+        read!(self.readers, "counting keys", |db| keys::kept(db))
+    }
+
+    async fn owners_named(&self, name: &str) -> Result<Vec<Caller>, StoreError> {
+        read!(self.readers, "looking up owners", |db| list::owners_named(db, name))
     }
 
     async fn find_any(&self, id: &str) -> Result<Option<Stored>, StoreError> {

@@ -9,26 +9,26 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::append::PreparedAppend;
+use super::append::EncodedAppend;
 use super::fault::{self, PostgresFault};
 use super::health::WriterHealth;
 use super::writer_state::WriterState;
 
-/// So much longer than its patience a caller waits for the writer to say what became of the write.
+/// So much longer than its patience a caller waits for the writer's answer.
 const LAST_WORD: Duration = Duration::from_millis(250);
 
 /// A write that is requested.
 #[derive(Debug)]
 pub(super) enum WriteRequest {
     /// Has a variant of its own because it is by far the most frequent, and shares statements with its neighbours.
-    Append(Box<PreparedAppend>, oneshot::Sender<Result<Appended, StoreError>>),
+    Append(Box<EncodedAppend>, oneshot::Sender<Result<Appended, StoreError>>),
     Nonce(SpentNonce, oneshot::Sender<Result<NonceVerdict, StoreError>>),
     Other(Box<dyn InteractiveWrite>),
     /// No more are taken; those that are queued are still done.
     Close,
 }
 
-/// A write in the queue, with the time from which on nobody waits for it.
+/// A write in the queue, with the time until which its caller waits.
 #[derive(Debug)]
 pub(super) struct QueuedWrite {
     pub(super) request: WriteRequest,
@@ -100,7 +100,7 @@ pub(super) struct WriteRequests {
 }
 
 impl WriteRequests {
-    pub(super) async fn append(&self, prepared: Box<PreparedAppend>) -> Result<Appended, StoreError> {
+    pub(super) async fn append(&self, prepared: Box<EncodedAppend>) -> Result<Appended, StoreError> {
         self.request(|answer| WriteRequest::Append(prepared, answer)).await
     }
 

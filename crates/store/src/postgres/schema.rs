@@ -5,6 +5,7 @@ use deadpool_postgres::ClientWrapper;
 
 use super::columns::{self, Columns as _};
 use super::fault::PostgresFault;
+use super::flight::BEGIN;
 
 /// One numbered step. Steps that were released never change; new ones are added at the end, and only add.
 struct SchemaStep {
@@ -19,7 +20,7 @@ const STEPS: [SchemaStep; 1] = [SchemaStep { version: 1, compatible_from: 1, sql
 /// The newest version that this program knows.
 const NEWEST: i64 = STEPS[STEPS.len() - 1].version;
 
-/// Whoever migrates holds this advisory lock ("Chcy" and 1), so that two starts do not migrate at once.
+/// A start that migrates holds this advisory lock ("Chcy" and 1), so that two starts do not migrate at once.
 const MIGRATION_LOCK: i64 = 0x4368_6379_0000_0001;
 
 /// The lowest server version with all that the store uses.
@@ -117,7 +118,7 @@ impl<F: Into<PostgresFault>> From<F> for Migration {
 
 /// All steps in one transaction: a start that is broken off leaves the database as it was.
 async fn migrate(session: &ClientWrapper, may_create: bool, role: &str) -> Result<(), Migration> {
-    let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
+    let begin = format!("{BEGIN}; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
     session.batch_execute(&begin).await?;
     let outcome = take_steps(session, may_create, role).await;
     session.batch_execute(if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;

@@ -31,7 +31,7 @@ struct LenientVerifier {
     provider: Arc<CryptoProvider>,
 }
 
-/// The TLS connector of a mode. Without TLS there is none.
+/// The TLS connector of a mode, or `None` for a mode without TLS.
 pub(super) fn connector(mode: SslMode, ca_file: Option<&Path>) -> Result<Option<MakeRustlsConnect>, StoreError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let lenient = |rule| -> Arc<dyn ServerCertVerifier> { Arc::new(LenientVerifier { rule, provider: Arc::clone(&provider) }) };

@@ -1,4 +1,4 @@
-//! The one task that writes: takes what has queued up, commits it as one batch, answers. It also finds out what became of a batch
+//! The one task that writes: takes what has queued up, commits it as one batch, answers. It also finds out whether a batch is in
 //! whose answer was lost.
 
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ use super::writer_state::WriterState;
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
-/// A batch never has more writes, whatever the options say: the numbers of new tasks come in blocks of as many.
+/// A batch never has more writes, regardless of the options: the numbers of new tasks come in blocks of as many.
 const MOST_IN_BATCH: usize = 1000;
 
 #[derive(Debug)]
@@ -184,7 +184,7 @@ impl BatchWriter {
     }
 
     /// Finds out on a new session whether the batch that was sent last is in. If it is not, the transaction stays open and holds the
-    /// writer's row, so that a first sending that comes late cannot get in any more.
+    /// writer's row, so that a first sending that comes late fails.
     async fn resolve(&mut self, batch: &[QueuedWrite], cause: &PostgresFault) -> Result<FenceVerdict, PostgresFault> {
         tracing::warn!(batch = self.number + 1, fault = %cause, "the answer to a batch is lost; asking whether it is in");
         self.state.session = None;
@@ -192,13 +192,13 @@ impl BatchWriter {
         loop {
             match self.try_to_resolve().await {
                 Ok(verdict) => {
-                    tracing::info!(batch = self.number + 1, ?verdict, "it is known what became of the batch");
+                    tracing::info!(batch = self.number + 1, ?verdict, "it is known whether the batch is in");
                     return Ok(verdict);
                 }
                 Err(fault) => {
                     self.health.note(&fault);
                     self.state.session = None;
-                    // Nobody asks any more, and the store is closed.
+                    // No caller waits any more, and the store is closed.
                     if self.queue.is_closed() && batch.iter().all(QueuedWrite::is_late) {
                         return Err(PostgresFault::away("the store closed before it knew whether the last batch is in"));
                     }
@@ -224,13 +224,13 @@ impl BatchWriter {
 }
 
 impl QueuedWrite {
-    /// Nobody waits for it any more.
+    /// Its caller does not wait any more.
     fn is_late(&self) -> bool {
         Instant::now() >= self.until
     }
 }
 
-/// Answers the writes that nobody waits for any more. None of them was made.
+/// Answers the writes whose callers do not wait any more. None of them was made.
 fn refuse_late(batch: &mut Vec<QueuedWrite>, fault: Option<&PostgresFault>) {
     if batch.iter().any(QueuedWrite::is_late) {
         let late = batch.extract_if(.., |write| write.is_late());

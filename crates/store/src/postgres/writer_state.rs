@@ -16,7 +16,7 @@ use super::sweep::SweepPosition;
 
 /// An open task without webhooks that was made or continued here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct OpenTask {
+pub(super) struct OpenTaskHint {
     pub(super) num: i64,
     pub(super) seq: u64,
 }
@@ -38,7 +38,7 @@ pub(super) struct WriterState {
     lines: RecordLines,
     pub(super) ended: EndedChanges,
     /// A hint that saves a look at the task's row. Each use checks the row again, in the statement that writes it.
-    open_tasks: HashMap<TaskId, OpenTask, RandomState>,
+    open_tasks: HashMap<TaskId, OpenTaskHint, RandomState>,
     /// How many nonces are kept, as of the transaction that runs.
     pub(super) nonces: u64,
     pub(super) sweep: SweepPosition,
@@ -99,12 +99,12 @@ impl WriterState {
         self.nonces = nonces_before;
     }
 
-    pub(super) fn open_task(&self, task: &TaskId) -> Option<OpenTask> {
+    pub(super) fn open_task(&self, task: &TaskId) -> Option<OpenTaskHint> {
         self.open_tasks.get(task).copied()
     }
 
     /// Keeps a hint, or drops it.
-    pub(super) fn set_open(&mut self, task: &TaskId, open: Option<OpenTask>) {
+    pub(super) fn set_open(&mut self, task: &TaskId, open: Option<OpenTaskHint>) {
         let Some(open) = open else {
             self.open_tasks.remove(task);
             return;

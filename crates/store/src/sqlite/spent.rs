@@ -12,7 +12,6 @@ use super::fault::SqliteFault;
 use super::ledger;
 use super::row_reader::RowReader;
 use crate::past;
-use crate::rows::facts;
 
 /// Of `tasks`, in the order `last_turn_since` reads them. A tenant, an owner and an agent begin at `OWNER`.
 pub(super) const COLUMNS: &str =

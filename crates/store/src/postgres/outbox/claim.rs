@@ -13,6 +13,7 @@ use super::{letters, origins};
 use crate::lanes::{ATTEMPTS_KEPT, told};
 use crate::postgres::columns::{self, Columns as _, DatabaseSession, limit};
 use crate::postgres::fault::PostgresFault;
+use crate::postgres::flight::BEGIN;
 
 /// Of each origin the lanes that are due, the longest waiting first.
 const DUE: &str = "SELECT due.lane FROM unnest($1::bigint[]) WITH ORDINALITY AS given (origin, place)
@@ -50,10 +51,10 @@ pub(super) async fn claim<D: DatabaseSession>(
     Ok(claimed)
 }
 
-/// Releases all leases, in a transaction of its own. No other node can write any more, so nobody holds them. Otherwise a restart would
+/// Releases all leases, in a transaction of its own. No other node can write any more, so no caller holds them. Otherwise a restart would
 /// wait until the leases expire.
 pub(in crate::postgres) async fn orphan_all(session: &ClientWrapper) -> Result<(), PostgresFault> {
-    session.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+    session.batch_execute(BEGIN).await?;
     let released = release_leases(session).await;
     session.batch_execute(if released.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
     released
@@ -72,7 +73,7 @@ async fn release_leases<D: DatabaseSession>(db: &D) -> Result<(), PostgresFault>
     Ok(())
 }
 
-/// Answers what became of the steps, and what the record says of them.
+/// Answers the result of each step, and what the record says of them.
 pub(super) async fn settle<D: DatabaseSession>(
     db: &D,
     steps: &[LaneStep],

@@ -114,7 +114,7 @@ pub(super) async fn list<D: DatabaseSession>(
     let conditions = conditions(filter, after, &mut values);
     let most = values.put(limit(most));
     let sql = format!("SELECT {COLUMNS} FROM dead_letters WHERE {conditions} ORDER BY num LIMIT {most}");
-    columns::each(db.rows(&sql, &values.borrowed()).await?, letter)
+    columns::each(db.rows_once(&sql, &values.borrowed()).await?, letter)
 }
 
 pub(super) async fn get<D: DatabaseSession>(db: &D, id: u64) -> Result<Option<DeadLetter>, PostgresFault> {
@@ -143,7 +143,7 @@ pub(super) async fn put_in_line<D: DatabaseSession>(
              WHERE num IN (SELECT num FROM wanted) RETURNING num)
          SELECT num FROM lined ORDER BY num"
     );
-    columns::each(db.rows(&sql, &values.borrowed()).await?, |row| row.count(0))
+    columns::each(db.rows_once(&sql, &values.borrowed()).await?, |row| row.count(0))
 }
 
 const IN_LINE: &str = "SELECT num FROM dead_letters WHERE replay_at IS NOT NULL AND replay_at <= $1
@@ -199,9 +199,9 @@ pub(super) async fn purge<D: DatabaseSession>(db: &D, filter: &DeadFilter, most:
     let conditions = conditions(filter, 0, &mut values);
     let most = values.put(limit(most));
     let sql = format!(
-        "DELETE FROM dead_letters WHERE num IN (SELECT num FROM dead_letters WHERE {conditions} ORDER BY num LIMIT {most})"
+        "DELETE FROM dead_letters WHERE num IN (SELECT num FROM dead_letters WHERE {conditions} ORDER BY num LIMIT {most}) RETURNING num"
     );
-    db.execute(&sql, &values.borrowed()).await
+    Ok(db.rows_once(&sql, &values.borrowed()).await?.len() as u64)
 }
 
 const ACKNOWLEDGE: &str =

@@ -45,7 +45,7 @@ async fn page<D: DatabaseSession>(
 ) -> Result<Vec<rows::LaneWithOrigin>, PostgresFault> {
     let mut values = QueryValues::default();
     let which = conditions(filter, after, most, &mut values);
-    rows::many(db, &which, &values.borrowed()).await
+    rows::many_once(db, &which, &values.borrowed()).await
 }
 
 pub(super) async fn lanes<D: DatabaseSession>(

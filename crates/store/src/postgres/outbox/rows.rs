@@ -37,6 +37,15 @@ pub(super) async fn one<D: DatabaseSession>(
     Ok(many(db, which, values).await?.into_iter().next())
 }
 
+/// The same for conditions that an operator put together.
+pub(super) async fn many_once<D: DatabaseSession>(
+    db: &D,
+    which: &str,
+    values: &SqlValues<'_>,
+) -> Result<Vec<LaneWithOrigin>, PostgresFault> {
+    columns::each(db.rows_once(&format!("{LANE} {which}"), values).await?, found)
+}
+
 pub(super) async fn many<D: DatabaseSession>(
     db: &D,
     which: &str,

@@ -98,6 +98,6 @@ async fn a_lost_answer_of_a_batch_whose_row_was_closed_since_is_still_answered()
     let answer = append.await.unwrap();
     assert!(matches!(answer, Ok(Appended::Recorded)), "it is in, so it is acknowledged: {answer:?}");
     let refused = store.append(creation(&task("late"))).await.unwrap_err();
-    assert!(refused.to_string().contains("another node has taken over this database"), "{refused}");
+    assert!(refused.to_string().contains("another node opened this database later"), "{refused}");
     assert_eq!(next.find_any("late").await.unwrap(), None);
 }

@@ -135,7 +135,7 @@ async fn carry(client: TcpStream, state: Arc<ProxyState>) {
     let mut away = state.away.subscribe();
     tokio::select! {
         () = requests(from_client, to_server, &state, cut) => {}
-        () = answers(from_server, to_client, cut_seen) => {}
+        () = answers(from_server, to_client, &state, cut_seen) => {}
         _ = away.wait_for(|away| *away) => {}
     }
 }
@@ -158,13 +158,16 @@ async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &Proxy
             }
             let point = find(&message, COMMIT).and_then(|_| state.cut.at_commit());
             if let Some(point) = point {
-                state.cuts.fetch_add(1, Ordering::SeqCst);
                 if matches!(point, CutPoint::InCommit | CutPoint::AfterCommit | CutPoint::Silence) {
                     cut.send_replace(Some(point));
                     drop(to.write_all(&message).await);
-                    if point == CutPoint::InCommit {
-                        return;
-                    }
+                }
+                if point == CutPoint::AfterCommit {
+                    // It is cut when the database has answered.
+                    continue;
+                }
+                state.cuts.fetch_add(1, Ordering::SeqCst);
+                if point == CutPoint::Silence {
                     continue;
                 }
                 return;
@@ -183,7 +186,7 @@ async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &Proxy
     }
 }
 
-async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, cut: watch::Receiver<Option<CutPoint>>) {
+async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &ProxyState, cut: watch::Receiver<Option<CutPoint>>) {
     let mut chunk = vec![0; 64 * 1024];
     let mut lost = Vec::new();
     loop {
@@ -198,6 +201,7 @@ async fn answers(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, cut: watch::Re
             Some(CutPoint::AfterCommit) => {
                 lost.extend_from_slice(&chunk[..read]);
                 if find(&lost, COMMITTED).is_some() {
+                    state.cuts.fetch_add(1, Ordering::SeqCst);
                     return;
                 }
             }
