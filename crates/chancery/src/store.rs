@@ -9,3 +9,5 @@ pub use chancery_core::{
     TaskRecord, TaskSnapshot, TreeCost, UnwrittenRecord, Verdict,
 };
 pub use chancery_store::{Examined, MemoryStore, SqliteOptions, SqliteStore, Synchronous};
+#[cfg(feature = "postgres")]
+pub use chancery_store::{PostgresOptions, PostgresStore, SslMode};

@@ -69,10 +69,7 @@ impl LiveTask {
         let state = self.lock();
         match &state.refusal {
             Some(refusal) => Err(refusal.clone()),
-            None => Ok(ShownTask {
-                task: state.task_here(),
-                message_only: state.visible.message_only,
-            }),
+            None => Ok(ShownTask { task: state.task_here(), message_only: state.visible.message_only }),
         }
     }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, KeptKeys, Keyed, LedgerRow, LedgerSnapshot, Link, ListCursor,
-    ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, RecordedWrite, Spend, SpentNonce, Store,
-    StoreError, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost,
+    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, KeptKeys, Keyed, LedgerRow, LedgerSnapshot, Link,
+    ListCursor, ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, RecordedWrite, Spend, SpentNonce,
+    Store, StoreError, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use tokio::time::Instant;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rusqlite::Row;
 
-use crate::rows::facts;
 use super::fault::SqliteFault;
+use crate::rows::facts;
 
 /// The names and skills that a query has read so far.
 #[derive(Debug, Default)]
