@@ -1,27 +1,30 @@
 //! What a read costs where there is much to read: a task with a long log, and a page of a list among many tasks.
 
+use std::future::ready;
 use std::hint::black_box;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use chancery::store::ListFilter;
-use chancery::{Finished, Node, RunError, TaskRunner, TaskUpdateSink, Turn, async_trait, new_card};
-use rusqlite::Connection;
+use chancery::protocol::{Caller, StatusChange, TaskEvent, TaskStatus, Timestamp, Version};
+use chancery::store::{Append, Creation, ListFilter, LogEntry, Progress, SqliteOptions, SqliteStore, Store as _, TaskRecord};
+use chancery::{Finished, Node, RunError, Task, TaskRunner, TaskState, TaskUpdateSink, Turn, async_trait, new_card};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tower::ServiceExt as _;
 
-use super::identity::{line as plain_line, timed};
+use super::identity::line as plain_line;
 use super::{Effort, Match, Row};
-use crate::report::{MeasuredRow, Pair, RowTarget, Unit};
+use crate::report::{MeasuredRow, Pair, RowTarget, Unit, median};
 
 const SNAPSHOT_WITHIN: Duration = Duration::from_millis(500);
 const CLOSED_WITHIN: Duration = Duration::from_secs(10);
-/// Reads that are timed together.
+/// Reads of each side in a round.
 const READS: usize = 100;
 /// How much longer a task of 5,000 entries may take than one of 5.
 const LONG_AT_MOST: f64 = 1.2;
@@ -69,7 +72,7 @@ impl LocalNode {
     async fn open(folder: &Path) -> Result<Self> {
         let mut config = chancery::Config::default();
         config.limits.inbound.calls_per_second_per_caller = 0;
-        config.retention.max_tasks = 0;
+        (config.retention.max_tasks, config.retention.max_age_hours) = (0, 0);
         let card = new_card("Worker", "Says that it works.");
         let node = Node::builder().agent("worker", card, Worker).config(config).sqlite(folder).build().await?;
         Ok(Self { router: node.router(), node })
@@ -101,7 +104,7 @@ impl LocalNode {
                 return Ok(());
             }
             ListKind::Operator => ListFilter::default(),
-            ListKind::Failed => ListFilter { state: Some(chancery::TaskState::Failed), ..ListFilter::default() },
+            ListKind::Failed => ListFilter { state: Some(TaskState::Failed), ..ListFilter::default() },
         };
         let listed = self.node.chancery().operator_list(&filter, None, PAGE).await;
         let (tasks, total) = listed.map_err(|error| anyhow::anyhow!("{error:?}"))?;
@@ -122,39 +125,44 @@ pub(super) fn get(row: &Row, this: &Match<'_>) -> Result<MeasuredRow> {
         tokio::time::sleep(SNAPSHOT_WITHIN).await;
         Ok::<_, anyhow::Error>((node, short, long))
     })?;
-    let read = |id: &str| {
-        timed(this.effort.rounds, reads, |()| {
-            let params = json!({ "id": id, "historyLength": 0 });
-            runtime.block_on(node.call("GetTask", params)).map(|task| drop(black_box(task)))
-        })
-    };
-    let (few, many) = (read(&short)?, read(&long)?);
+    let read = async |id: &str| node.call("GetTask", json!({ "id": id, "historyLength": 0 })).await.map(drop);
+    let few_and_many = runtime.block_on(in_turn(this, async || read(&short).await, async || read(&long).await))?;
     let note = format!("GetTask on disk, in this process; {SHORT} and {LONG} entries");
-    Ok(slower(row, [few, many], LONG_AT_MOST, note))
+    Ok(slower(row, few_and_many, LONG_AT_MOST, note))
 }
 
 /// A page of twenty of a list, among a million tasks and among a thousand.
 pub(super) fn list(row: &Row, kind: ListKind, this: &Match<'_>) -> Result<MeasuredRow> {
     let is_quick = this.effort.rounds < Effort::FULL.rounds;
     let many_tasks = if is_quick { MANY_QUICK } else { MANY };
-    let read = |tasks: u64| {
-        let runtime = runtime()?;
+    let runtime = runtime()?;
+    let open = |tasks: u64| {
         let folder = tempfile::tempdir_in(this.ground.scratch())?;
         fill(&runtime, folder.path(), tasks)?;
-        let node = runtime.block_on(LocalNode::open(folder.path()))?;
-        timed(this.effort.rounds, reads, |()| runtime.block_on(node.list(kind)))
+        Ok::<_, anyhow::Error>((runtime.block_on(LocalNode::open(folder.path()))?, folder))
     };
-    let (few, many) = (read(FEW)?, read(many_tasks)?);
+    let ((few, _few), (many, _many)) = (open(FEW)?, open(many_tasks)?);
+    let few_and_many = runtime.block_on(in_turn(this, async || few.list(kind).await, async || many.list(kind).await))?;
     let note = format!("a page of {PAGE} and the total, in this process; {FEW} and {many_tasks} tasks");
-    Ok(slower(row, [few, many], LIST_AT_MOST, note))
+    Ok(slower(row, few_and_many, LIST_AT_MOST, note))
 }
 
 fn runtime() -> Result<Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
-fn reads() -> Result<Vec<()>> {
-    Ok(vec![(); READS])
+/// The median microseconds of one read of each side. The sides take turns, so that others on the machine disturb both alike.
+async fn in_turn(this: &Match<'_>, few: impl AsyncFn() -> Result<()>, many: impl AsyncFn() -> Result<()>) -> Result<[f64; 2]> {
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..this.effort.rounds * READS {
+        let start = Instant::now();
+        few().await?;
+        let between = Instant::now();
+        many().await?;
+        times[0].push((between - start).as_secs_f64() * 1e6);
+        times[1].push(between.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(times.map(|times| median(times.into_iter())))
 }
 
 fn slower(row: &Row, [few, many]: [f64; 2], at_most: f64, note: String) -> MeasuredRow {
@@ -162,40 +170,59 @@ fn slower(row: &Row, [few, many]: [f64; 2], at_most: f64, note: String) -> Measu
     plain_line(row, Unit::Microseconds, value, many / few, Some(RowTarget::RatioAtMost(at_most)), note)
 }
 
-/// Copies one task until there are so many, each a microsecond older than the one before. Of the oldest 1,000 one in fifty failed.
-const COPIES: &str = "
-    CREATE TEMP TABLE copies AS
-        WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)
-        SELECT n, num AS first, id AS old, substr(id, 1, 28) || format('%08x', n) AS new FROM numbers, tasks";
-const COPIED_TASKS: &str = "
-    INSERT INTO tasks (num, id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq, bytes, message_only,
-                       stage)
-    SELECT first + n, new, context_id, agent, tenant, owner, dialect, created_at - n,
-           iif(n % 50 = 0 AND n > (SELECT max(n) FROM copies) - 1000, 4, state), status_at - n, seq, bytes, message_only, stage
-    FROM copies JOIN tasks ON num = first";
-/// No list reads the logs of the older ones.
-const COPIED_LOGS: &str = "
-    INSERT INTO log SELECT place + (n << 24), last_seq, replace(entries, old, new) FROM copies JOIN log ON place >> 24 = first
-    WHERE n <= 1000";
-const COUNTED: &str = "
-    DELETE FROM ended_counts;
-    INSERT INTO ended_counts SELECT tenant, owner, agent, state, count(*) FROM tasks WHERE stage = 3
-    GROUP BY tenant, owner, agent, state;";
+/// Writes of the filling that share a commit.
+const AT_ONCE: usize = 256;
 
+/// Keeps so many ended tasks, each a microsecond newer than the one before. Of the oldest 1,000 one in fifty failed.
 fn fill(runtime: &Runtime, folder: &Path, tasks: u64) -> Result<()> {
-    let database = runtime.block_on(async {
+    runtime.block_on(async {
         let node = LocalNode::open(folder).await?;
-        node.task_of(SHORT).await?;
         let database = node.node.data_folder().context("no folder")?.database();
         node.node.shut_down(CLOSED_WITHIN).await?;
-        Ok::<_, anyhow::Error>(database)
-    })?;
-    let mut connection = Connection::open(database)?;
-    let filling = connection.transaction()?;
-    filling.execute(COPIES, [tasks - 1])?;
-    filling.execute(COPIED_TASKS, [])?;
-    filling.execute(COPIED_LOGS, [])?;
-    filling.execute_batch(COUNTED)?;
-    filling.commit()?;
-    Ok(())
+        drop(node);
+        let store = SqliteStore::open(database, SqliteOptions::default())?;
+        let filling = stream::iter((0..tasks).map(|number| store.append(ended(number))));
+        filling.buffer_unordered(AT_ONCE).try_for_each(|_| ready(Ok(()))).await?;
+        store.close(CLOSED_WITHIN).await?;
+        Ok(())
+    })
+}
+
+/// A task that is made and ends with one write.
+fn ended(number: u64) -> Append {
+    let at = Timestamp::from_micros(1_700_000_000_000_000 + number.cast_signed());
+    let state = if number < 1_000 && number.is_multiple_of(50) { TaskState::Failed } else { TaskState::Completed };
+    let record = Arc::new(TaskRecord {
+        id: format!("019a9777-0000-7000-8000-{number:012}").into(),
+        context_id: format!("019a9777-ffff-7000-8000-{number:012}").into(),
+        agent: "worker".into(),
+        owner: Caller::new("default", "anonymous"),
+        dialect: Version::V1_0.into(),
+        client_task_id: None,
+        created_at: at,
+    });
+    let status = |state| TaskStatus { state, message: None, timestamp: Some(at), unknown: Default::default() };
+    let made = Task {
+        id: record.id.clone(),
+        context_id: record.context_id.clone(),
+        status: status(TaskState::Submitted),
+        artifacts: Vec::new(),
+        history: Vec::new(),
+        metadata: None,
+        unknown: Default::default(),
+    };
+    let end = StatusChange { status: status(state), metadata: None, unknown: Default::default() };
+    let entry = |seq, event| Arc::new(LogEntry { seq, at, event });
+    Append {
+        task: record,
+        creation: Some(Creation::default()),
+        progress: Progress { state, status_at: at, seq: 2, bytes: 400, message_only: false },
+        entries: vec![entry(1, TaskEvent::Created(Arc::new(made))), entry(2, TaskEvent::Status(end))],
+        link: None,
+        governed: None,
+        spend: None,
+        decision: None,
+        register: None,
+        notes: Vec::new(),
+    }
 }

@@ -143,7 +143,7 @@ pub(super) fn finished_query() -> String {
     )
 }
 
-/// Whether something goes on that was done for a task, which is a root. Mostly nothing was done for it elsewhere.
+/// Whether a task that was made for a root goes on. Most roots have no other tasks.
 const SOMETHING_BELOW_GOES_ON: &str = "ifnull((SELECT 1 FROM tasks AS below WHERE below.root = tasks.id AND below.stage <> 3
                 ORDER BY below.num DESC LIMIT 1), 0)";
 
