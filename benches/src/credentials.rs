@@ -13,13 +13,13 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chancery::identity::agent_id_from_pubkey;
-use chancery::identity::credentials::{
+use chancery::protocol::Timestamp;
+use chancery::{Node, async_trait, new_card};
+use chancery_identity::agent_id_from_pubkey;
+use chancery_identity::credentials::{
     Authenticator, Authority, CallerRecord, Callers, Checks, Issuer, Issuers, KeySet, KeySetFault, KeySets, RequestFacts,
     SignatureRules, TokenSubject, UnsignedRequest, fresh_nonce, sign_request,
 };
-use chancery::protocol::Timestamp;
-use chancery::{Node, async_trait, new_card};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use tower::ServiceExt as _;

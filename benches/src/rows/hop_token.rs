@@ -4,10 +4,10 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use chancery::identity::hop_token::{BudgetCaps, HopClaims, HopTokens};
-use chancery::identity::keys::Receipts;
-use chancery::identity::{Algorithm, KeyRing, KeyUse, SigningKey};
 use chancery::protocol::Timestamp;
+use chancery_identity::hop_token::{BudgetCaps, HopClaims, HopTokens};
+use chancery_identity::keys::Receipts;
+use chancery_identity::{Algorithm, KeyRing, KeyUse, SigningKey};
 
 use super::identity::{BATCH, line, timed};
 use super::{Match, Row};

@@ -4,9 +4,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use chancery::identity::cards::{CardShape, KeyHint, VerifyRules, sign_card, verify_card_signatures};
-use chancery::identity::keys::{Cards, Receipts};
-use chancery::identity::{Algorithm, SigningKey};
+use chancery_identity::cards::{CardShape, KeyHint, VerifyRules, sign_card, verify_card_signatures};
+use chancery_identity::keys::{Cards, Receipts};
+use chancery_identity::{Algorithm, SigningKey};
 use serde_json::Value;
 
 use super::{Match, Row};

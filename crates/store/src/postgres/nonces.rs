@@ -29,8 +29,8 @@ pub(super) async fn count<D: DatabaseSession>(db: &D) -> Result<u64, PostgresFau
     Ok(count.max(0).cast_unsigned())
 }
 
-/// Spends nonces of which no two are the same. Part of a batch's transaction. `count` is how many are kept; what is said with
-/// the verdicts is how many there are then.
+/// Spends nonces of which no two are the same. Part of a batch's transaction. `count` is how many are kept. The answer has
+/// the verdicts and the new count.
 pub(super) async fn spend<D: DatabaseSession>(
     db: &D,
     all: &[SpentNonce],

@@ -50,7 +50,7 @@ const OURS: [&str; 5] = ["tasks", "log", "writers", "lanes", "record"];
 pub(super) async fn prepare(session: &ClientWrapper) -> Result<(), StoreError> {
     let reading = |fault: PostgresFault| fault.while_doing("reading the settings of the database");
     let marks = columns::row(session, MARKS, &[]).await.map_err(reading)?;
-    let marks = marks.ok_or_else(|| StoreError::new("the database says nothing about itself"))?;
+    let marks = marks.ok_or_else(|| StoreError::new("the database answers without its settings"))?;
     let read = || -> Result<_, PostgresFault> {
         let names = (marks.text(1)?, marks.text(2)?, marks.text_or_none(3)?, marks.text(5)?, marks.text(6)?, marks.text(7)?);
         Ok((marks.try_get::<_, i64>(0)?, names, marks.try_get::<_, bool>(4)?))

@@ -1,16 +1,18 @@
 //! Writes one append inside the transaction of its batch.
 
+mod binding;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 
 use chancery_core::push::{NewRegistration, Registered};
-use chancery_core::{Append, Appended, Idempotency, Keyed, Progress, RecordLines, Spend, StoreError};
+use chancery_core::{Append, Appended, Idempotency, Keyed, RecordLines, Spend, StoreError};
 use chancery_protocol::{TaskId, TaskState, Timestamp};
 use foldhash::fast::RandomState;
 use rusqlite::{Connection, OptionalExtension, Statement};
 
+use self::binding::{bind_progress, bind_task};
 use super::ended_counts::CountChanges;
 use super::entries::place;
 use super::fault::SqliteFault;
@@ -377,28 +379,4 @@ fn insert(columns: &[&str]) -> String {
 fn update(columns: &[&str]) -> String {
     let values = columns.iter().map(|column| format!("{column} = ?")).collect::<Vec<_>>().join(", ");
     format!("UPDATE tasks SET {values} WHERE num = ? AND id = ? AND seq = ? AND stage < ? AND lanes <= ?")
-}
-
-fn bind_task(row: &mut BoundRow<'_, '_>, append: &Append, idempotency: Option<&Idempotency>) -> rusqlite::Result<()> {
-    let Append { task, progress, register, .. } = append;
-    row.put(task.id.as_str())?;
-    row.put(task.context_id.as_str())?;
-    row.put(&*task.agent)?;
-    row.put(&*task.owner.tenant)?;
-    row.put(&*task.owner.name)?;
-    row.put(task.dialect.as_str())?;
-    row.put(task.created_at.micros())?;
-    bind_progress(row, progress)?;
-    row.put(task.client_task_id.as_deref())?;
-    row.put(idempotency.map(|idempotency| &*idempotency.key))?;
-    row.put(register.is_some())
-}
-
-fn bind_progress(row: &mut BoundRow<'_, '_>, progress: &Progress) -> rusqlite::Result<()> {
-    row.put(progress.state.number())?;
-    row.put(progress.status_at.micros())?;
-    row.put(progress.seq)?;
-    row.put(progress.bytes)?;
-    row.put(progress.message_only)?;
-    row.put(TaskStage::of(progress) as i64)
 }

@@ -19,6 +19,7 @@ mod list;
 mod nonces;
 mod options;
 mod outbox;
+mod perform;
 mod readers;
 mod record;
 mod row_reader;
@@ -42,15 +43,13 @@ use chancery_core::{
     Spend, SpentNonce, Store, StoreError, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
-use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 pub use self::examine::Examined;
 pub use self::options::{SqliteOptions, Synchronous};
 
 use self::append::PreparedAppend;
 use self::checkpoint::{CheckpointRequest, CheckpointSignal};
-use self::fault::SqliteFault;
 use self::health::{Health, Outlook};
 use self::readers::Readers;
 use self::record::SqliteRecord;
@@ -123,56 +122,6 @@ impl SqliteStore {
     /// Goes through the whole database and names what is damaged. Blocks, and changes nothing.
     pub fn examine(path: impl AsRef<Path>) -> Result<Examined, StoreError> {
         examine::examine(path.as_ref())
-    }
-
-    async fn write<T>(&self, job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job) -> Result<T, StoreError> {
-        self.health.may_write()?;
-        let (answer, answered) = oneshot::channel();
-        self.writer.send(job(answer)).await.map_err(|_| fault::closed())?;
-        answered.await.map_err(|_| fault::stopped())?
-    }
-
-    /// As one of many writes of its transaction.
-    async fn perform<T: Send + 'static>(
-        &self,
-        what: &'static str,
-        work: impl Fn(&Connection) -> Result<T, SqliteFault> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.perform_as_writer(what, move |writer| work(writer.connection)).await
-    }
-
-    /// The same for what shares prepared statements or counts with other writes, or adds to the record.
-    async fn perform_as_writer<T: Send + 'static>(
-        &self,
-        what: &'static str,
-        work: impl Fn(&mut StoreWriter<'_>) -> Result<T, SqliteFault> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.write(|answer| Job::Write(write_job(what, WriteOrder::Lasting, work, answer))).await
-    }
-
-    /// The same for what may say something for the record.
-    async fn perform_noting<T: Send + 'static>(
-        &self,
-        what: &'static str,
-        work: impl Fn(&Connection, &mut dyn FnMut(&RecordNote)) -> Result<T, SqliteFault> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let scribe = self.record.as_ref().map(|record| Arc::clone(&record.scribe));
-        let lines = move |note: &RecordNote| scribe.as_ref().map(|scribe| scribe.write(RecordedWrite::Note(note)));
-        self.perform_as_writer(what, move |writer| {
-            work(writer.connection, &mut |note| lines(note).iter().for_each(|lines| writer.add_to_record(lines)))
-        })
-        .await
-    }
-
-    /// Performs a write that matters only to this process. The answer does not wait for the disk; a later
-    /// commit makes the write durable.
-    async fn perform_fleeting<T: Send + 'static>(
-        &self,
-        what: &'static str,
-        work: impl Fn(&Connection) -> Result<T, SqliteFault> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.write(|answer| Job::Write(write_job(what, WriteOrder::Fleeting, move |writer| work(writer.connection), answer)))
-            .await
     }
 
     /// What happens, in the words of the record. Nothing if none is kept.

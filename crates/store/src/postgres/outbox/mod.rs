@@ -203,7 +203,7 @@ impl Outbox for PostgresStore {
     }
 
     async fn reseal(&self, anew: Vec<Resealed>) -> Result<u64, StoreError> {
-        let work = self.requests.perform("sealing secrets anew", anew, |anew, state| {
+        let work = self.requests.perform("sealing secrets again", anew, |anew, state| {
             Box::pin(async move { register::reseal(&*state.session()?, anew).await })
         });
         work.await

@@ -63,7 +63,7 @@ async fn nonces_that_count_no_more_are_swept_a_few_at_a_time(Opened { store, .. 
 
 async fn after_a_clock_that_jumped_no_signature_that_was_used_holds_again(Opened { store, .. }: Opened) {
     assert_eq!(spend(&*store, 1, 300, 0, 9).await, NonceVerdict::Fresh);
-    let expiry = ExpiryPlan { now: at(7200), keep_keys: None, at_most: 9 };
+    let expiry = ExpiryPlan { now: at(7200), at_most: 9 };
     store.expire(expiry).await.unwrap();
     assert_eq!(spend(&*store, 1, 300, 10, 9).await, NonceVerdict::Replayed, "the clock was stepped back");
     assert_eq!(spend(&*store, 2, 310, 10, 9).await, NonceVerdict::Fresh, "others are not locked out");
@@ -93,7 +93,7 @@ async fn the_next_process_knows_what_the_last_has_forgotten() {
     let open = || SqliteStore::open(folder.path().join("chancery.db"), SqliteOptions::default()).unwrap();
     let store = open();
     assert_eq!(spend(&store, 1, 300, 0, 2).await, NonceVerdict::Fresh);
-    store.expire(ExpiryPlan { now: at(7200), keep_keys: None, at_most: 9 }).await.unwrap();
+    store.expire(ExpiryPlan { now: at(7200), at_most: 9 }).await.unwrap();
     drop(store);
     let store = open();
     assert_eq!(spend(&store, 1, 300, 10, 2).await, NonceVerdict::Replayed);
