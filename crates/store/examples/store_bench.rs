@@ -1,8 +1,9 @@
-//! Measures both stores: tasks that are made and completed (two appends each) per second, by number of callers.
+//! Measures the stores: tasks that are made and completed (two appends each) per second, by number of callers.
 //!
 //! Rows that say `governed` also keep how each task was governed and what it cost, as the service does.
 //!
-//! `cargo run --release -p chancery-store --example store_bench -- [seconds] [only rows that start so] [folder]`
+//! `cargo run --release -p chancery-store --example store_bench -- [seconds] [only rows that start so] [folder] [URL]`
+//! The URL is that of an empty PostgreSQL database; rows of PostgreSQL need it.
 #![allow(clippy::disallowed_methods, reason = "a benchmark starts its callers itself")]
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use chancery_protocol::{
     Artifact, ArtifactChunk, Caller, Message, Part, Role, StatusChange, Task, TaskEvent, TaskState, TaskStatus, Timestamp,
     TraceId, Version,
 };
-use chancery_store::{MemoryStore, SqliteOptions, SqliteStore, Synchronous};
+use chancery_store::{MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Synchronous};
 use uuid::Uuid;
 
 const KEPT: u64 = 50_000;
@@ -32,6 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let wanted = arguments.next().unwrap_or_default();
     let folder = arguments.next().map_or_else(std::env::temp_dir, Into::into);
     let folder = tempfile::tempdir_in(folder)?;
+    let database = arguments.next();
 
     println(format_args!(
         "{:<26} {:>10} {:>10} {:>10} {:>10} {:>14}",
@@ -53,6 +55,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                     let store = SqliteStore::open(folder.path().join(&name), options)?;
                     measure(&name, Arc::new(store), callers, seconds, governed).await?;
                 }
+            }
+        }
+    }
+    for callers in [1, 64, 256] {
+        for governed in [false, true] {
+            let name = format!("postgres {callers}{}", if governed { " governed" } else { "" });
+            if let Some(url) = database.as_ref().filter(|_| name.starts_with(&wanted)) {
+                let store = PostgresStore::open(PostgresOptions::at(url)).await?;
+                measure(&name, Arc::new(store), callers, seconds, governed).await?;
             }
         }
     }
