@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
 use super::{LEASE, letter, new, step};
-use crate::contract::sample::{Opened, at, change, creation, memory, pieces, sqlite, task};
+use crate::contract::sample::{Opened, at, change, creation, memory, pieces, postgres, sqlite, task};
 
 #[derive(Clone, Debug)]
 enum Move {
@@ -210,8 +210,8 @@ fn settle(lane: &Lane, span: Span, how: u8, now: Timestamp) -> chancery_core::pu
     chancery_core::push::LaneStep { dead, ..step(lane, moved, now) }
 }
 
-async fn run(history: Vec<Move>) -> Result<(), TestCaseError> {
-    let mut sides = [Side::new(memory()).await, Side::new(sqlite()).await];
+async fn run(history: Vec<Move>, other: Opened) -> Result<(), TestCaseError> {
+    let mut sides = [Side::new(memory()).await, Side::new(other).await];
     for next in &history {
         let answers = [sides[0].go(next).await, sides[1].go(next).await];
         prop_assert_eq!(&answers[0], &answers[1], "{:?}", next);
@@ -221,11 +221,20 @@ async fn run(history: Vec<Move>) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-#[test]
-fn random_histories_of_lanes_go_alike_on_every_store() {
+fn check<O: Future<Output = Opened>>(open: impl Fn() -> O, cases: u32) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let config = ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     proptest::test_runner::TestRunner::new(config)
-        .run(&prop::collection::vec(moves(), 0..60), |history| runtime.block_on(run(history)))
+        .run(&prop::collection::vec(moves(), 0..60), |history| runtime.block_on(async { run(history, open().await).await }))
         .unwrap_or_else(|fault| panic!("{fault}"));
+}
+
+#[test]
+fn random_histories_of_lanes_go_alike_in_memory_and_on_sqlite() {
+    check(async || sqlite(), 60);
+}
+
+#[test]
+fn random_histories_of_lanes_go_alike_in_memory_and_on_postgresql() {
+    check(postgres, 20);
 }

@@ -1,5 +1,6 @@
 //! What becomes of a notification is in the record with the step that settles it, and nothing else is.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use chancery_core::push::{
@@ -8,12 +9,13 @@ use chancery_core::push::{
 use chancery_core::{Delivered, Store};
 use chancery_evidence::record::types;
 use chancery_protocol::Timestamp;
-use chancery_store::{MemoryStore, SqliteOptions, SqliteStore};
+use chancery_store::{MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use super::{LEASE, ack, claim, letter, step, told_creation};
 use crate::contract::recording::{entries, scribe, stand};
 use crate::contract::sample::{at, pieces, task};
+use crate::server::TestDatabase;
 
 fn delivered(lane: &Lane, given_up: Option<&str>, now: Timestamp) -> Option<Box<Delivered>> {
     let head = lane.cursor.head;
@@ -50,12 +52,20 @@ async fn told(store: &dyn Store) -> Vec<Value> {
     all.filter(|entry| entry.kind == types::DELIVERED).map(|entry| entry.data).collect()
 }
 
-async fn stores() -> Vec<(Arc<dyn Store>, Arc<dyn Outbox>, tempfile::TempDir)> {
+/// Each store with what goes when its test ends.
+async fn stores() -> Vec<(Arc<dyn Store>, Arc<dyn Outbox>, Box<dyn Any>)> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chancery.db");
     let sqlite = Arc::new(SqliteStore::open_recording(path, SqliteOptions::default(), Some(scribe())).unwrap());
     let memory = Arc::new(MemoryStore::recording(scribe()));
-    vec![(sqlite.clone(), sqlite, folder), (memory.clone(), memory, tempfile::tempdir().unwrap())]
+    let database = tokio::task::spawn_blocking(TestDatabase::make).await.unwrap();
+    let options = PostgresOptions::at(database.url());
+    let postgres = Arc::new(PostgresStore::open_recording(options, Some(scribe())).await.unwrap());
+    vec![
+        (sqlite.clone(), sqlite, Box::new(folder)),
+        (memory.clone(), memory, Box::new(())),
+        (postgres.clone(), postgres, Box::new(database)),
+    ]
 }
 
 #[tokio::test]
