@@ -41,7 +41,7 @@ pub use chancery_core::notify::NotifyConfig;
 pub use chancery_core::{Dedupe, RetentionConfig, TaskLimits};
 pub use chancery_evidence::record::EvidenceConfig;
 pub use chancery_identity::credentials::Issuer;
-pub use chancery_inbound::{ClientCertificates, Headerless, InboundLimits, SwpRules, Timestamping};
+pub use chancery_inbound::{ClientCertificates, Headerless, InboundLimits, ProxyNet, SwpRules, Timestamping, TrustedProxies};
 pub use chancery_memory::{ArtifactsConfig, IssuerKey, MemoryConfig};
 pub use chancery_outbound::client::ClientLimits;
 pub use chancery_outbound::discovery::{CardVerification, DiscoveryConfig};

@@ -3,8 +3,8 @@
 pub use chancery_core::push::{self, Outbox};
 pub use chancery_core::{
     Append, Appended, Block, BudgetScopes, CardObserved, Chain, Checkpoint, Clock, Creation, Decision, Delegated, Delivered,
-    ExpiryPlan, Fact, Freeze, FreezeScope, Governed, Idempotency, Keyed, LedgerRow, LedgerSnapshot, LineageRecord, Link,
-    ListCursor, ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Progress, Record, RecordEnd, RecordLines, RecordNote,
+    ExpiryPlan, Fact, Freeze, FreezeScope, Governed, Idempotency, KeptKeys, Keyed, LedgerRow, LedgerSnapshot, LineageRecord,
+    Link, ListCursor, ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Progress, Record, RecordEnd, RecordLines, RecordNote,
     RecordedWrite, Rule, Scribe, Spend, SpentNonce, Store, StoreError, StoreTrouble, Stored, SweepPlan, SystemClock, TaskListing,
     TaskRecord, TaskSnapshot, TreeCost, UnwrittenRecord, Verdict,
 };

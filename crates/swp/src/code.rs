@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a refusal is called on the outside. Many [`Reason`](crate::Reason)s share one.
+/// What a refusal is called on the outside. Many [`FrameReason`](crate::FrameReason)s share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SwpCode {
     InvalidFrame,

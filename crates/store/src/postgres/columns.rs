@@ -18,7 +18,7 @@ pub(super) trait DatabaseSession: Sync {
     /// All rows that a statement answers. The session prepares each statement once.
     fn rows(&self, sql: &str, values: &SqlValues<'_>) -> impl Future<Output = Result<Vec<Row>, PostgresFault>> + Send;
 
-    /// The same for a statement whose text depends on the query: the session does not keep it.
+    /// The same for a statement whose text depends on a filter: the session does not keep it prepared.
     fn rows_once(&self, sql: &str, values: &SqlValues<'_>) -> impl Future<Output = Result<Vec<Row>, PostgresFault>> + Send;
 
     /// How many rows a statement changed.

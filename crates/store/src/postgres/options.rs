@@ -45,6 +45,7 @@ pub struct PostgresOptions {
     /// `postgres://USER@HOST:PORT/DATABASE?…`. Several hosts are separated by commas; the store uses the one that
     /// accepts writes. `sslmode` and `sslrootcert` in the URL replace `ssl_mode` and `ca_file`.
     pub url: String,
+    /// How the connection is encrypted.
     pub ssl_mode: SslMode,
     /// A PEM file with the authorities that may sign the server's certificate. Without it, `verify-full` uses those of the
     /// system. `verify-ca` needs it.
@@ -55,7 +56,7 @@ pub struct PostgresOptions {
     pub password_file: Option<PathBuf>,
     /// Connections that read while the writer writes.
     pub readers: usize,
-    /// At most this many writes share one transaction.
+    /// At most this many writes share one transaction. With half as many, 256 callers wrote about half as much.
     pub batch_limit: usize,
     /// At most this many writes wait for the writer; the next one waits for its place.
     pub queue_limit: usize,
@@ -82,7 +83,7 @@ impl Default for PostgresOptions {
             password_env: None,
             password_file: None,
             readers: 4,
-            batch_limit: 128,
+            batch_limit: 256,
             queue_limit: 1024,
             patience_ms: 5_000,
             connect_timeout_ms: 2_000,

@@ -60,8 +60,9 @@ async fn open(server: &PostgresServer, ssl_mode: SslMode, ca_file: Option<PathBu
     let store = PostgresStore::open(options).await.map_err(|error| error.to_string())?;
     store.append(creation(&task(&uuid::Uuid::now_v7().to_string()))).await.map_err(|error| error.to_string())?;
     let sessions = crate::server::session(&server.url("postgres")).await;
-    let encrypted =
-        "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name LIKE 'chancery node%'";
+    // Sessions of the store before may be on their way out.
+    let encrypted = "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+                     WHERE application_name = 'chancery node ' || (SELECT node FROM writers WHERE NOT closed)";
     Ok(sessions.query_one(encrypted, &[]).await.unwrap().get(0))
 }
 
