@@ -13,9 +13,11 @@ use crate::RetentionConfig;
 /// An idempotency key of a call that makes a task.
 #[derive(Clone, Debug)]
 pub struct Idempotency {
+    /// The key as the caller wrote it.
     pub key: Arc<str>,
     /// Digest of what was asked; the same key with another digest is refused.
     pub fingerprint: [u8; 32],
+    /// When the key is forgotten.
     pub expires_at: Timestamp,
 }
 
@@ -29,9 +31,11 @@ pub struct Keyed {
 /// The keys of one caller that a store has, of those that expire in the same [`EXPIRY_STEP`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptKeys {
+    /// The caller.
     pub owner: Caller,
     /// How many steps after the epoch they expire.
     pub step: i64,
+    /// How many keys expire then.
     pub keys: u64,
 }
 
