@@ -18,7 +18,9 @@ const CONNECTIONS_OF_NETWORK: u64 = 4;
 /// The names and values of the two limits of a ledger.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteLimits {
+    /// The most bytes of one account.
     pub per_caller: (&'static str, u64),
+    /// The most bytes of all accounts together.
     pub per_node: (&'static str, u64),
     /// What the counted bytes are, for the error: the words after "N bytes".
     pub meaning: &'static str,
