@@ -35,13 +35,16 @@ impl TryFrom<String> for PublicUrl {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let not_a_url = |fault| high_port(&text).unwrap_or_else(|| format!("not a URL: {fault}"));
-        let url = Url::parse(&text).map_err(not_a_url)?;
+        let mut url = Url::parse(&text).map_err(not_a_url)?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("must begin with http:// or https://, not {}:", url.scheme()));
         }
         if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
             return Err("must have no user, query or fragment".to_owned());
         }
+        // With and without the slash it is the same URL: the builder compares it with the config's.
+        let path = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&path);
         Ok(Self(url))
     }
 }
@@ -65,6 +68,14 @@ mod tests {
         ] {
             assert_eq!(PublicUrl::try_from(text.to_owned()).unwrap().join("/agents/a"), joined);
         }
+    }
+
+    #[test]
+    fn a_slash_at_the_end_makes_no_difference() {
+        let read = |text: &str| PublicUrl::try_from(text.to_owned()).unwrap();
+        assert_eq!(read("https://h/deep/"), read("https://h/deep"));
+        assert_eq!(read("https://h/"), read("https://h"));
+        assert_eq!(read("https://h/deep//").to_string(), "https://h/deep");
     }
 
     #[test]

@@ -112,8 +112,8 @@ async fn the_admin_api_says_what_is_wrong_with_what_it_is_asked() {
     for (body, word) in [
         (json!({ "scope": "world" }), "everything"),
         (json!({ "scope": "everything", "name": "x" }), "leave the name out"),
-        (json!({ "scope": "agent" }), "which agent"),
-        (json!({ "scope": "agent", "name": "" }), "which agent"),
+        (json!({ "scope": "agent" }), "the name of the agent"),
+        (json!({ "scope": "agent", "name": "" }), "the name of the agent"),
         (json!({ "scope": "agent", "name": "writer", "until": "noon" }), "until"),
         (json!([1]), "JSON"),
     ] {
