@@ -90,7 +90,7 @@ pub const ADMIN_ROUTES: &[AdminRoute] = &[
     route("POST", "/admin/v1/push/resume", &[], "resumes registrations"),
     route("POST", "/admin/v1/push/disable", &[], "disables registrations"),
     route("POST", "/admin/v1/push/enable", &[], "enables registrations"),
-    route("POST", "/admin/v1/push/test", &[], "sends a webhook the task as it is"),
+    route("POST", "/admin/v1/push/test", &[], "sends a webhook the current task"),
     route(
         "GET",
         "/admin/v1/push/dead",
