@@ -73,6 +73,7 @@ pub struct OffloadedPart {
     part_store: Arc<dyn PartStore>,
     task: TaskId,
     digest: String,
+    /// The length of the part in bytes.
     pub length: u64,
 }
 

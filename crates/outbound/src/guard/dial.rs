@@ -22,13 +22,16 @@ pub trait Dial: Send + Sync + Debug {
     async fn dial(&self, address: SocketAddr) -> io::Result<Dialled>;
 }
 
+/// A connection: bytes in both directions.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// An open stream and who is at its other end.
 pub struct Dialled {
+    /// The connection.
     pub stream: Box<dyn Stream>,
+    /// The address at its other side.
     pub peer: SocketAddr,
 }
 

@@ -55,6 +55,7 @@ pub enum Whole {
     Informational,
 }
 
+/// Why the guard made no connection, or lost it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GuardError {
     #[error("blocked: {0}")]
@@ -93,6 +94,7 @@ pub enum Outer {
 }
 
 impl GuardError {
+    /// Returns the part of the fault that a caller may see.
     pub fn outer(&self) -> Outer {
         match self {
             Self::Blocked(_)
@@ -115,6 +117,7 @@ impl GuardError {
 }
 
 impl Outer {
+    /// Returns the fault in words.
     pub fn text(self) -> &'static str {
         match self {
             Self::Unreachable => "the address could not be reached",
