@@ -213,6 +213,17 @@ pub use self::part_store::PartStoreError;
 pub use self::reload::{Rejected, ReloadError, Reloaded};
 pub use self::test_turn::{TestTurn, TestedTurn, test_turn};
 
+/// The programs of the documents, compiled and run with the other examples.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../docs/embedding.md")]
+    mod embedding {}
+    #[doc = include_str!("../docs/push-receivers.md")]
+    mod push_receivers {}
+    #[doc = include_str!("../docs/tool-parts.md")]
+    mod tool_parts {}
+}
+
 /// The versions of the A2A protocol implemented here, newest first. The package's Cargo metadata says the same.
 pub const A2A_VERSIONS: [&str; 3] = ["1.0.1", "0.3.0", "0.1.0"];
 

@@ -160,6 +160,13 @@ pub struct RunError {
     pub(crate) facts: Vec<(&'static str, String)>,
 }
 
+/// A failed call that a runner makes for its task fails the task, with the same message.
+impl From<Error> for RunError {
+    fn from(error: Error) -> Self {
+        Self::new(error.message.into_owned())
+    }
+}
+
 impl RunError {
     /// Makes an error that fails the task. The turn costs what is known of it.
     pub fn new(reason: impl Into<String>) -> Self {

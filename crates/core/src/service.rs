@@ -388,9 +388,7 @@ fn extended_card(context: &CallContext, agent: &Agent) -> Result<Arc<AgentCard>,
         return Err(Error::new(ErrorKind::UnsupportedOperation, "this agent has no extended card"));
     };
     match context.standing.proof {
-        IdentityProof::None => {
-            Err(Error::new(ErrorKind::Unauthenticated, "the extended card is for callers who prove who they are"))
-        }
+        IdentityProof::None => Err(Error::new(ErrorKind::Unauthenticated, "the extended card is for authenticated callers only")),
         _ => Ok(Arc::clone(card)),
     }
 }

@@ -141,7 +141,7 @@ impl Card {
             return Ok(From::Web(from.clone()));
         }
         if self.extended {
-            return Err(Failure::Usage("an extended card comes from an agent: say its URL".to_owned()));
+            return Err(Failure::Usage("an extended card needs the URL of its agent".to_owned()));
         }
         let mut text = String::new();
         let read = match from.as_str() {
@@ -193,7 +193,7 @@ async fn extended(agent: &TypedAgent) -> Result<FetchedCard, Failure> {
             Ok(Reply::Card(card)) => {
                 return on_paper(agent.typed().url().to_string(), card_text(interface.version, &card));
             }
-            Ok(_) => return Err(Failure::Refused("the agent answered something that is no card".to_owned())),
+            Ok(_) => return Err(Failure::Refused("the agent's answer is not a card".to_owned())),
             Err(error) => error,
         };
         let explained = agent.explained(interface, &error);

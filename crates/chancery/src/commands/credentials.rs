@@ -64,7 +64,9 @@ impl CredentialArgs {
             (Some(file), _) => read_secret(file, "the key")?,
             (None, Some(name)) => {
                 let value = std::env::var(name);
-                value.map_err(|_| Failure::Usage(format!("the environment has no {name} to take the key from")))?.into()
+                value
+                    .map_err(|_| Failure::Usage(format!("the environment variable {name} is not set; it must contain the key")))?
+                    .into()
             }
             (None, None) if is_signed => return Ok(None),
             (None, None) => match std::env::var(KEY_VARIABLE) {

@@ -49,7 +49,7 @@ impl Init {
         if !self.force
             && let Some(there) = [&self.config, &schema_file].into_iter().find(|file| file.exists())
         {
-            return Err(Failure::Refused(format!("{} is there already; --force writes over it", there.display())));
+            return Err(Failure::Refused(format!("{} exists; --force replaces it", there.display())));
         }
         write(&schema_file, &schema_text(), self.force)?;
         write(&self.config, &text, self.force)?;

@@ -156,9 +156,9 @@ impl Rotate {
         match (&self.agent, agents[..].len()) {
             (_, 0) => Err(Failure::Refused("no agent has keys yet; `chancery serve` makes them".to_owned())),
             (Some(agent), _) if agents.contains(&agent.as_str()) => Ok(Some(agent.clone())),
-            (Some(agent), _) => Err(Failure::Refused(format!("no agent {agent} has keys here, only {names}"))),
+            (Some(agent), _) => Err(Failure::Refused(format!("the agent {agent} has no keys; agents with keys: {names}"))),
             (None, 1) => Ok(Some(agents[0].to_owned())),
-            (None, _) => Err(Failure::Usage(format!("several agents have keys; say --agent with one of {names}"))),
+            (None, _) => Err(Failure::Usage(format!("several agents have keys; choose one with --agent: {names}"))),
         }
     }
 }

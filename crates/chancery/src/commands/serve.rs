@@ -180,14 +180,13 @@ impl Serve {
             Some(file) => Node::builder().config_file(file, move |config| flags.over(config)),
             None => Node::builder().config(config.clone()).configured_agents(),
         };
-        let folder =
-            match config.node.data.clone() {
-                None if self.memory => None,
-                None => Some(DataFolder::default_path().ok_or_else(|| {
-                    Failure::Usage("there is no HOME to keep tasks in; say --data FOLDER or --memory".to_owned())
-                })?),
-                given => given,
-            };
+        let folder = match config.node.data.clone() {
+            None if self.memory => None,
+            None => Some(DataFolder::default_path().ok_or_else(|| {
+                Failure::Usage("HOME is not set, so there is no default data folder; use --data FOLDER or --memory".to_owned())
+            })?),
+            given => given,
+        };
         Ok(Start { config, source, builder, folder, in_memory: self.memory, insecure: self.insecure })
     }
 }

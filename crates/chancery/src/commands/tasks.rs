@@ -243,8 +243,7 @@ fn text(value: &Value) -> String {
 
 fn read<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, Failure> {
     // By way of text, because metadata and data keep the text they came in.
-    serde_json::from_str(&value.to_string())
-        .map_err(|error| Failure::Refused(format!("the node's answer is not understood: {error}")))
+    serde_json::from_str(&value.to_string()).map_err(|error| Failure::Refused(format!("cannot read the node's answer: {error}")))
 }
 
 #[cfg(test)]

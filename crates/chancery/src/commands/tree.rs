@@ -87,5 +87,8 @@ pub(super) fn left_over(cascade: &Value) -> Result<(), Failure> {
         remark(&format!("{} of {} cancelled", tasks.iter().filter(|one| one["outcome"] == "cancelled").count(), tasks.len()));
         return Ok(());
     }
-    Err(Failure::Refused(format!("{may_go_on} of {} could not be cancelled, or may go on where they run", tasks.len())))
+    Err(Failure::Refused(format!(
+        "{may_go_on} of {} could not be cancelled, or may continue at their remote agents",
+        tasks.len()
+    )))
 }

@@ -143,7 +143,9 @@ impl Doctor {
     }
 
     fn credentials(&self) -> Result<AgentCredentials, Failure> {
-        let variable = |name: &String| std::env::var(name).map_err(|_| Failure::Usage(format!("the environment has no {name}")));
+        let variable = |name: &String| {
+            std::env::var(name).map_err(|_| Failure::Usage(format!("the environment variable {name} is not set")))
+        };
         match (&self.bearer_env, &self.api_key_env) {
             (Some(name), _) => variable(name).map(AgentCredentials::bearer),
             (None, Some(name)) => variable(name).map(AgentCredentials::api_key),

@@ -142,7 +142,7 @@ fn hmac(text: &SecretString, from: &str) -> Result<HmacSecret, Failure> {
 }
 
 fn variable(name: &str) -> Result<SecretString, Failure> {
-    let value = std::env::var(name).map_err(|_| Failure::Usage(format!("the environment has no {name}")))?;
+    let value = std::env::var(name).map_err(|_| Failure::Usage(format!("the environment variable {name} is not set")))?;
     trimmed(value, name)
 }
 

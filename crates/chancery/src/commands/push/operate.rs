@@ -147,7 +147,7 @@ impl LaneCommand {
         }
         match tried["outcome"].as_str() {
             Some("delivered") => Ok(()),
-            _ => Err(Failure::Refused("the webhook did not take it".to_owned())),
+            _ => Err(Failure::Refused("the webhook did not accept it".to_owned())),
         }
     }
 }
@@ -164,7 +164,7 @@ impl LaneChangeCommand {
     pub(super) async fn run(self, shared: &Shared, verb: &str) -> Result<(), Failure> {
         let named = self.which.named();
         if named.is_empty() {
-            return Err(Failure::Usage(format!("say what to {verb}: an origin, a lane, a configuration, --task or --tenant")));
+            return Err(Failure::Usage(format!("name what to {verb}: an origin, a lane, a configuration, --task or --tenant")));
         }
         let answer = nearby::admin(shared, &self.node)?.push_post(&[verb], &Value::Object(named)).await?;
         if shared.json {

@@ -40,7 +40,7 @@ pub(super) struct SwpListenCommand {
 impl SwpListenCommand {
     pub(super) async fn run(self) -> Result<(), Failure> {
         if !self.listen.ip().is_loopback() {
-            return Err(Failure::Usage(format!("{} is not a loopback address, and this is in plain", self.listen)));
+            return Err(Failure::Usage(format!("{} is not a loopback address, and this connection is unencrypted", self.listen)));
         }
         let listener = TcpListener::bind(self.listen).await.with_context(|| format!("cannot listen at {}", self.listen))?;
         let address = listener.local_addr().context("the listener has no address")?;
