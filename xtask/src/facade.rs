@@ -64,7 +64,7 @@ fn describe(root: &Path) -> Result<BTreeMap<String, Value>> {
     command.args(["doc", "--no-deps", "--lib", "--locked", "--quiet"]);
     command.args(names.iter().flat_map(|name| ["--package", *name]));
     command.env("RUSTDOC", std::env::current_exe().context("this program has no path")?).env(AS_RUSTDOC, "1");
-    command.env("RUSTDOCFLAGS", "-Z unstable-options --output-format json");
+    command.env("RUSTDOCFLAGS", "-Z unstable-options --output-format json -D warnings");
     if !command.status().context("cannot start cargo")?.success() {
         bail!("cargo doc failed");
     }

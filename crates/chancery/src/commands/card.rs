@@ -46,13 +46,13 @@ give. Exit code 1 when a signature does not verify, or when the card lacks what 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Card {
-    /// The agent's address, or a file with a card [default: the node on this machine]
+    /// The agent's URL, or a file with a card [default: the node on this machine]
     #[arg(value_name = "URL|FILE")]
     from: Option<String>,
     /// The protocol version to ask for: 1.0, 0.3 or original; `none` lets the server choose [default: 1.0]
     #[arg(long, value_name = "VERSION", value_parser = asked_version)]
     a2a_version: Option<AskedVersion>,
-    /// Ask for the extended card, as a caller, in the version and binding that the card names
+    /// Ask for the extended card too, with the caller's credentials
     #[arg(long)]
     extended: bool,
     /// Ask for the extended card over this binding: JSONRPC, HTTP+JSON or GRPC
@@ -61,10 +61,10 @@ pub(super) struct Card {
     /// Verify with the public keys in this file only: JWK, JWKS or PEM
     #[arg(long, visible_alias = "key", value_name = "FILE")]
     verify_key: Option<PathBuf>,
-    /// The agent that must have signed the card, by the id of its key
+    /// The AgentID that must have signed the card
     #[arg(long, value_name = "ID")]
     agent_id: Option<AgentId>,
-    /// An unsigned card, or one whose key is unknown, is a failure too
+    /// Fail if the card is unsigned or its key is unknown
     #[arg(long)]
     require_signature: bool,
     #[command(flatten)]

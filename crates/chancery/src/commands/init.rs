@@ -26,10 +26,10 @@ pub(super) struct Init {
     /// A remote agent behind the node; can be given several times [default: the echo agent]
     #[arg(long = "agent", value_name = "URL")]
     agents: Vec<String>,
-    /// The config of an rvagent-a2a server to take over, TOML or JSON
+    /// Convert this config of an rvagent-a2a server, TOML or JSON
     #[arg(long, value_name = "FILE", conflicts_with = "agents")]
     from: Option<PathBuf>,
-    /// Write over files that are there
+    /// Replace existing files
     #[arg(long)]
     force: bool,
 }

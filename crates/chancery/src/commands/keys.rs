@@ -37,9 +37,9 @@ pub(super) struct KeysCommandArgs {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// List the public side of every key
+    /// List the public keys
     Ls,
-    /// Show the public side of one key
+    /// Show one public key
     #[command(override_usage = "chancery keys show [OPTIONS] <KID>")]
     Show {
         /// Its kid, or the beginning of it
@@ -47,7 +47,7 @@ enum Command {
         #[arg(value_name = "KID")]
         kid: Option<String>,
     },
-    /// Make new keys for one use
+    /// Replace the keys of one use
     Rotate(Rotate),
 }
 
@@ -56,7 +56,7 @@ struct Rotate {
     /// What the keys sign: cards, hop-tokens, push, receipts or memory-grants
     #[arg(value_name = "USE")]
     key_use: KeyUse,
-    /// Whose cards [default: those of the only agent]
+    /// The agent whose cards the key signs [default: the only agent]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// Sign with the new key at once
@@ -68,7 +68,7 @@ struct Rotate {
     /// How long the old key stays published after that
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = duration)]
     overlap: Duration,
-    /// Change the agent's id
+    /// Confirm that the AgentID changes
     #[arg(long)]
     yes: bool,
 }

@@ -41,12 +41,12 @@ enum Command {
     /// Show one task
     #[command(name = "show", alias = "get")]
     Get { id: String },
-    /// Cancel a task, and before it everything below it
+    /// Cancel a task and all tasks below it, the deepest first
     Cancel { id: String },
     /// Show a task's log, and follow it until the task ends
     Watch {
         id: String,
-        /// Leave out what came before this entry, and the entry itself
+        /// Show only entries after this one
         #[arg(long, value_name = "NUMBER", default_value_t = 0)]
         after: u64,
     },
@@ -75,7 +75,7 @@ struct ListArgs {
     /// How many to list
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
-    /// Go on where an earlier list ended
+    /// Continue after an earlier list, with the value that it printed
     #[arg(long, value_name = "PLACE")]
     after: Option<String>,
 }

@@ -32,7 +32,7 @@ pub(super) struct Validate {
     /// Accept budgets and policies for callers, tenants and agents that do not exist yet
     #[arg(long)]
     unknown_ok: bool,
-    /// Check it for `chancery serve --insecure`
+    /// Check the file for `chancery serve --insecure`
     #[arg(long)]
     insecure: bool,
 }

@@ -21,13 +21,13 @@ Prints the batch as JSON. A packet that breaks the adapter's contract is refused
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Convert {
-    /// Refuse what cannot be converted whole [default]
+    /// Reject a packet that cannot be converted whole [default]
     #[arg(long, conflicts_with = "lenient")]
     strict: bool,
-    /// Convert what can be, and note what was lost
+    /// Convert what can be converted, and note what is lost
     #[arg(long)]
     lenient: bool,
-    /// Keep the packet's bytes in this folder, under their digest, before they are read
+    /// Store the packet's bytes in this folder under their digest, before they are parsed
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
     /// The packet; `-` reads it from the standard input

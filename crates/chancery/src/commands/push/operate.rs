@@ -11,10 +11,10 @@ pub(super) struct LaneSelection {
     /// An origin (https://host), the number of a lane, or the name of a configuration
     #[arg(value_name = "ORIGIN|LANE|CONFIG")]
     what: Option<String>,
-    /// Only those of this task
+    /// Only registrations of this task
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// Only those of this tenant
+    /// Only registrations of this tenant
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
 }
@@ -44,13 +44,13 @@ pub(super) struct Ls {
     node: NodeArgs,
     #[command(flatten)]
     which: LaneSelection,
-    /// Only those in this state: active, paused, disabled or gone
+    /// Only registrations in this state: active, paused, disabled or gone
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
-    /// How many at most
+    /// The most registrations to list
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     limit: usize,
-    /// Those after this lane, as the end of the last list says
+    /// Continue after this lane, which the end of the last list names
     #[arg(long, value_name = "LANE", default_value_t = 0)]
     after: u64,
 }
