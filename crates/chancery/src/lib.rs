@@ -120,6 +120,9 @@
 //! | [`identity`] | keys, signed cards, credentials |
 //! | [`agents`] | the built-in agents, and [`new_card`] |
 //! | [`tool_parts`] | parts that show the tool calls of an agent |
+//!
+//! `docs/embedding.md` has more programs: tasks from a program, and a store, a clock and rules of the program. It also lists the
+//! features of the crate, which leave out what a program does not use.
 
 #![deny(missing_docs)]
 
