@@ -84,8 +84,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let config = Config::parse(
-//!     r#"
+//! let config: Config = r#"
 //!     [agents.echo]
 //!     run = "echo"
 //!     price = { per_call_usd = "0.02" }
@@ -93,9 +92,8 @@
 //!     [budget.agent.echo]
 //!     max_usd = "0.03"
 //!     window = "1h"
-//!     "#,
-//! );
-//! let config = config.map_err(|faults| format!("{faults:?}"))?;
+//! "#
+//! .parse()?;
 //! let node = Node::builder().config(config).configured_agents().build().await?;
 //! let echo = node.executor("echo");
 //! let artifacts = echo.run(Message::text(Role::User, "message-1", "hello"), None).await?;

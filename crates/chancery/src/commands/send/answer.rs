@@ -79,7 +79,7 @@ fn conclude(id: &str, status: &TaskStatus, bill: Option<String>) -> Result<(), F
             Err(Failure::Refused(format!("task {id} {state}{reason}")))
         }
         TaskState::InputRequired | TaskState::AuthRequired => {
-            remark(&format!("task {id} {state}; go on with: chancery send --task {id} TEXT"));
+            remark(&format!("task {id} {state}; continue with: chancery send --task {id} TEXT"));
             Ok(())
         }
         _ => {
