@@ -43,17 +43,17 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery demo                                show budgets, loops and freezes in a few seconds, without set-up
-  chancery serve                               serve an echo agent on http://127.0.0.1:7420, with tasks on disk
+  chancery demo                                show budgets, loops and freezes in a few seconds
+  chancery serve                               serve an echo agent on http://127.0.0.1:7420
   chancery serve --agent conformance           serve an agent that shows every task state
   chancery send hello                          send a message to that node and print the answer
-  chancery send NAME hello                     the same to the agent of that name, or to a URL
+  chancery send NAME hello                     call the agent of that name
   chancery send --stream 'stream 5 200'        print the answer as it arrives
-  chancery send https://agent.example.org hi   to a remote agent, in the version and binding of its card
+  chancery send https://agent.example.org hi   call a remote agent in the version of its card
   chancery discover https://agent.example.org  fetch a card, verify it and list its faults
   chancery tasks ls --state working            list the running tasks
   chancery tasks watch TASK                    follow one task
-  chancery tree TASK                           the calls a task led to, and what they cost
+  chancery tree TASK                           draw the calls below a task with their costs
   chancery explain TASK                        the verdict and the facts of each rule for it
   chancery freeze caller NAME                  admit no new call of a caller
   chancery budgets                             spent, reserved and remaining amounts

@@ -134,12 +134,9 @@ fn hand_over(answer: &Value, json: bool) -> Result<(), Failure> {
     }
     match answer["key"].is_string() {
         true => remark(&format!(
-            "this is the key of {name}: keep it now, it is shown nowhere again. A lost one is replaced with `chancery callers \
-             rotate {name}`"
+            "the key of {name}; store it now, it is not shown again. `chancery callers rotate {name}` replaces a lost key"
         )),
-        false => {
-            remark(&format!("{name} proves itself without a key; `chancery callers rotate {name}` gives it one all the same"))
-        }
+        false => remark(&format!("{name} authenticates without a key; `chancery callers rotate {name}` makes one")),
     }
     if answer["open"] == true {
         remark(

@@ -46,7 +46,7 @@ impl TreeCommand {
         }
         let answer = admin.trees(&self.id, self.unknown_ok).await?;
         if show::items(&answer["trees"]).is_empty() {
-            remark(&format!("nothing is kept of {}", show::safe(&self.id)));
+            remark(&format!("there is no tree with the trace or the task {}", show::safe(&self.id)));
         } else if self.cancel {
             return cancel(&admin, &self.id, shared.json).await;
         }

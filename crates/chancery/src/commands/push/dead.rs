@@ -12,10 +12,10 @@ use super::operate::query;
 /// Which letters are meant.
 #[derive(clap::Args)]
 struct DeadLetterFilter {
-    /// Given up at or after this time, as 2026-11-15T07:00:00Z
+    /// Only letters that died at or after this time, as 2026-11-15T07:00:00Z
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Given up before this time
+    /// Only letters that died before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     #[arg(long, value_name = "ORIGIN")]
