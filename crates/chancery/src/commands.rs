@@ -11,6 +11,7 @@ mod duration;
 mod evidence;
 mod explain;
 mod freeze;
+mod help_layout;
 mod init;
 mod interface_flags;
 mod keys;
@@ -111,7 +112,7 @@ fn command_line() -> clap::Command {
     };
     let names: Vec<String> = line.get_subcommands().map(|one| one.get_name().to_owned()).filter(|name| name != "send").collect();
     let with_folder = |one: clap::Command| one.arg(folder().value_parser(clap::value_parser!(PathBuf)));
-    names.into_iter().fold(line, |line, name| line.mut_subcommand(name, with_folder))
+    help_layout::laid_out(names.into_iter().fold(line, |line, name| line.mut_subcommand(name, with_folder)))
 }
 
 /// Reads the command line, or ends with what is wrong with it.

@@ -52,16 +52,23 @@ enum Command {
     #[command(name = "ls", alias = "list")]
     List,
     /// Show one agent: version, binding, address, deviations, learnt facts and the last fault
-    Show { name: String },
+    Show {
+        /// The name of the agent
+        name: String,
+    },
     /// Check a remote agent: what works, what deviates, and which settings to write
     Doctor(Box<Doctor>),
     /// Add a remote agent behind the node
     Add(Box<Add>),
     /// Remove an added agent; its tasks stay, and callers reach them again if you add an agent of the same name
     #[command(name = "rm", alias = "remove")]
-    Remove { name: String },
+    Remove {
+        /// The name of the agent
+        name: String,
+    },
     /// Approve a card that differs from the approved one
     Approve {
+        /// The name of the agent
         name: String,
         /// Forget the approved card and accept the current one, with any signer
         #[arg(long, conflicts_with = "digest")]
@@ -71,7 +78,10 @@ enum Command {
         digest: Option<String>,
     },
     /// Show the health of the replicas of an agent
-    Health { name: String },
+    Health {
+        /// The name of the agent
+        name: String,
+    },
     /// Print the address of an agent: the base URL that identifies its calls
     ///
     /// Configure the agent with this URL instead of the node's own. Its peers are URL/agents/OTHER, and cards below the URL
@@ -80,6 +90,7 @@ enum Command {
     /// the money of that agent's tasks. It works over JSON-RPC and HTTP+JSON. A node with --memory has other addresses after
     /// each start.
     Url {
+        /// The name of the agent
         name: String,
         /// Make another address; the old one stays valid for 24 hours
         #[arg(long)]

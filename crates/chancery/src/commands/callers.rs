@@ -45,6 +45,7 @@ enum Command {
     List,
     /// Give a caller a new key and print it
     Rotate {
+        /// The name of the caller
         name: String,
         /// How long the old keys still work
         #[arg(long, value_name = "TIME", default_value = "24h", value_parser = duration)]
@@ -52,7 +53,10 @@ enum Command {
     },
     /// Revoke every credential of a caller, at once
     #[command(name = "rm", alias = "revoke")]
-    Revoke { name: String },
+    Revoke {
+        /// The name of the caller
+        name: String,
+    },
 }
 
 #[derive(clap::Args)]

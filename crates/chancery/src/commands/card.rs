@@ -37,7 +37,7 @@ Examples:
   chancery card card.json                                  in a file; `-` reads stdin
   chancery card --a2a-version 0.3 https://agent.example.org
   chancery card --agent-id ID https://agent.example.org    signed by that agent, or it is refused
-  chancery card --extended --key-file planner.key          what only callers who prove who they are get to see
+  chancery card --extended --key-file planner.key          the card for authenticated callers
   chancery card --extended --binding GRPC https://agent.example.org
 
 Signatures are verified with the keys at the address they name, if that is where the card came from, or with those you

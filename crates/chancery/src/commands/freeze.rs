@@ -74,11 +74,20 @@ enum FreezableScope {
         id: String,
     },
     /// A caller: NAME, or TENANT/NAME where tenants have callers of the same name
-    Caller { name: String },
+    Caller {
+        /// The name of the caller
+        name: String,
+    },
     /// An agent of the node
-    Agent { name: String },
+    Agent {
+        /// The name of the agent
+        name: String,
+    },
     /// A tenant with all its callers
-    Tenant { name: String },
+    Tenant {
+        /// The name of the tenant
+        name: String,
+    },
     /// The whole node
     Everything,
 }

@@ -20,7 +20,7 @@ Examples:
   chancery keys ls                                  every key: whose it is, what it signs, and until when
   chancery keys show KID                            one key
   chancery keys rotate push                         a new key, published now and used in ten minutes
-  chancery keys rotate push --now                   used at once: receivers that cache keys may refuse it for a while
+  chancery keys rotate push --now                   sign with it at once; receivers that cache keys may reject it
   chancery keys rotate cards --agent echo --yes     the agent gets a new id, too
 
 The uses are cards, hop-tokens, push, receipts and, with memory.tier, memory-grants. The old key stays published for --overlap after its

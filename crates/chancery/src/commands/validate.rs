@@ -24,6 +24,7 @@ does not exist is a fault; `serve` only warns of it. The command opens no databa
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Validate {
+    /// The config file
     #[arg(value_name = "FILE", default_value = "chancery.toml")]
     file: PathBuf,
     /// Skip the checks that depend on this machine: environment variables, other files and the data folder

@@ -14,7 +14,7 @@ use super::super::Failure;
 const FETCH_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
-#[command(next_help_heading = "What senders have to show")]
+#[command(next_help_heading = "Required proofs")]
 pub(super) struct AgreedSecretsCommand {
     /// The URL of the receiver, exactly as it was registered; notifications for another URL are rejected
     #[arg(long, value_name = "URL")]
