@@ -13,6 +13,7 @@ mod fields;
 mod file;
 pub(crate) mod from_rvagent;
 mod governance;
+mod inner_path;
 mod issuer;
 mod keys;
 mod lacking;

@@ -87,7 +87,7 @@ pub(super) fn read_all(callers: &mut Section<'_, '_>) -> Vec<CallerConfig> {
                 && record.agent_ids.is_empty()
                 && record.tokens.is_empty());
         if !proves && section.is_sound() {
-            section.complain("needs a way to prove itself: key_env, key_hash, certificate, agent_id or token".to_owned());
+            section.complain("needs a credential: key_env, key_hash, certificate, agent_id or token".to_owned());
         }
         read.push(CallerConfig { record, key_env: fields.key_env });
     });

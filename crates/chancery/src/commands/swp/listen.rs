@@ -30,6 +30,7 @@ of a kind that begins with `unsupported` fails, as the profile requires. The con
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct SwpListenCommand {
+    /// The address to listen on, of the loopback
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777")]
     listen: SocketAddr,
     /// Stop after so many connections
