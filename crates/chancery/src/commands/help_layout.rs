@@ -65,7 +65,7 @@ mod tests {
         let text = format!("Examples:\n  a b   first\n  c     {long}\n        more\n  d\n\nProse over\ntwo lines.");
         let expected = format!("Examples:\n  a b  first\n  c    {} more\n  d\n\nProse over two lines.", long.trim());
         assert_eq!(fitted(&text), expected);
-        let longer = "word ".repeat(19);
+        let longer = "word ".repeat(20);
         assert_eq!(fitted(&format!("Examples:\n  a  {longer}")), format!("Examples:\n  a\n      {}", longer.trim()));
     }
 

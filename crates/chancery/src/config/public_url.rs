@@ -35,13 +35,16 @@ impl TryFrom<String> for PublicUrl {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let not_a_url = |fault| high_port(&text).unwrap_or_else(|| format!("not a URL: {fault}"));
-        let url = Url::parse(&text).map_err(not_a_url)?;
+        let mut url = Url::parse(&text).map_err(not_a_url)?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("must begin with http:// or https://, not {}:", url.scheme()));
         }
         if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
             return Err("must have no user, query or fragment".to_owned());
         }
+        // So that one URL in two spellings is one value.
+        let path = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&path);
         Ok(Self(url))
     }
 }
@@ -63,7 +66,9 @@ mod tests {
             ("http://h:1/", "http://h:1/agents/a"),
             ("https://h/deep/", "https://h/deep/agents/a"),
         ] {
-            assert_eq!(PublicUrl::try_from(text.to_owned()).unwrap().join("/agents/a"), joined);
+            let url = PublicUrl::try_from(text.to_owned()).unwrap();
+            assert_eq!(url.join("/agents/a"), joined);
+            assert_eq!(PublicUrl::try_from(url.to_string()).as_ref(), Ok(&url));
         }
     }
 

@@ -49,8 +49,8 @@ impl DemoOutput {
         if !matches!(audience.kind, Kind::Json) {
             let may = cap.map_or_else(|| "has no cap".to_owned(), |cap| format!("may spend ${cap}"));
             show::print(&format!(
-                "The control plane is at {}, with three agents behind it.\nA tree of calls {may}. Everything runs on the loopback, and \
-                 nothing is stored.\n",
+                "The control plane is at {}, with three agents behind it.\nA tree of calls {may}.\n\
+                 Everything runs on the loopback, and nothing is stored.\n",
                 stage.url
             ));
         }

@@ -17,7 +17,11 @@ const AGENTS: [&str; 4] =
     ["https://agent.example.org", "http://localhost:9999", "http://localhost:9001", "http://localhost:8000"];
 
 /// The files in the pages that stand for a file of the reader.
-const FILES: [(&str, &str); 2] = [("letter.txt", "Good morning."), ("a2a.toml", "[recursion]\nmax_call_depth = 4\n")];
+const FILES: [(&str, &str); 3] = [
+    ("letter.txt", "Good morning."),
+    ("a2a.toml", "[recursion]\nmax_call_depth = 4\n"),
+    ("chancery.toml", "[agents.echo]\nrun = 'echo'\n"),
+];
 
 /// Why a command is only parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
