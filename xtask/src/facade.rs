@@ -20,7 +20,7 @@ use crate::cargo;
 const AS_RUSTDOC: &str = "CHANCERY_XTASK_AS_RUSTDOC";
 
 /// Crates with public items that have no documentation yet, and how many those may be. A number only goes down.
-const UNDOCUMENTED: &[(&str, usize)] = &[("chancery_core", 100), ("chancery_outbound", 90)];
+const UNDOCUMENTED: &[(&str, usize)] = &[("chancery_core", 52), ("chancery_outbound", 53)];
 
 /// Runs rustdoc with its arguments, if cargo started this program as rustdoc.
 pub(crate) fn run_as_rustdoc() -> Option<ExitCode> {

@@ -83,7 +83,7 @@ impl std::fmt::Debug for NodeBuilder {
 }
 
 impl NodeBuilder {
-    /// Adds an agent of the program, served at `/agents/NAME`. The first agent is also served at the root. A card without
+    /// Adds an agent of the program, served at `/agents/NAME`. The first one is also served at the root. A card without
     /// interfaces gets those of this node.
     pub fn agent(self, name: impl Into<String>, card: AgentCard, runner: impl TaskRunner) -> Self {
         self.shared_agent(name, card, Arc::new(runner))

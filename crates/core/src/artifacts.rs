@@ -64,6 +64,7 @@ pub trait PartStore: Send + Sync + Debug {
     /// The tasks with offloaded parts.
     async fn tasks(&self) -> Result<Vec<TaskId>, Error>;
 
+    /// Deletes the offloaded parts of a task.
     async fn forget(&self, task: &TaskId) -> Result<(), Error>;
 }
 

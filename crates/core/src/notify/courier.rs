@@ -81,11 +81,13 @@ pub trait Courier: Send + Sync + Debug {
     /// The same letter for the same delivery, on every call.
     fn write(&self, delivery: &WebhookDelivery) -> Letter;
 
+    /// Sends a letter once, and returns how the attempt ended.
     async fn deliver(&self, registration: &Registration, secrets: &OpenSecrets, letter: &Letter, how: Try) -> DeliveryOutcome;
 }
 
 /// Signs the receipts for what was taken.
 pub trait Notary: Send + Sync + Debug {
+    /// Returns the SHA-256 of bytes.
     fn digest(&self, content: &[u8]) -> [u8; 32];
 
     /// Nothing while there is no key.

@@ -10,13 +10,12 @@ use secrecy::{ExposeSecret as _, SecretString};
 /// The credentials for calls of one agent.
 #[derive(Clone, Default)]
 pub enum AgentCredentials {
+    /// No credentials.
     #[default]
     None,
     /// A key in a header of its own, `X-API-Key` unless the card names another.
-    ApiKey {
-        header: HeaderName,
-        key: SecretString,
-    },
+    ApiKey { header: HeaderName, key: SecretString },
+    /// A token in `Authorization`.
     Bearer(SecretString),
     /// Headers from a provider for this one call, such as a signature's.
     Headers(Vec<(HeaderName, SecretString)>),

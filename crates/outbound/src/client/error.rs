@@ -11,7 +11,9 @@ use crate::guard::{ConnectStage, GuardError};
 /// search for its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WasSent {
+    /// The agent has not received the call.
     No,
+    /// The agent may have received the call.
     Maybe,
 }
 

@@ -13,12 +13,14 @@ use super::prompt::Prompt;
 /// Name to addresses. Every answer is filtered afterwards: an implementation need not judge.
 #[async_trait]
 pub trait Resolve: Send + Sync + Debug {
+    /// Returns the addresses of a name.
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
 /// Address to stream.
 #[async_trait]
 pub trait Dial: Send + Sync + Debug {
+    /// Opens a connection to the address.
     async fn dial(&self, address: SocketAddr) -> io::Result<Dialled>;
 }
 

@@ -20,7 +20,9 @@ pub struct GuardedTarget {
 /// The host of a URL: a name or an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetHost {
+    /// A name, which is resolved.
     Name(String),
+    /// An address.
     Address(IpAddr),
 }
 

@@ -48,7 +48,9 @@ pub struct CallFault {
 
 /// Keeps facts over a restart. Saving must not block: it happens on the path of calls.
 pub trait FactsKeeper: Send + Sync + std::fmt::Debug {
+    /// Returns the stored facts.
     fn facts(&self, replica: &str) -> Option<AgentFacts>;
+    /// Stores the facts.
     fn save(&self, replica: &str, facts: &AgentFacts);
 }
 
