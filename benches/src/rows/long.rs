@@ -224,5 +224,6 @@ fn ended(number: u64) -> Append {
         decision: None,
         register: None,
         notes: Vec::new(),
+        answers: None,
     }
 }

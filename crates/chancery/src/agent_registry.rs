@@ -28,13 +28,13 @@ pub enum AgentRegistryError {
     #[error("{0}")]
     Faulty(String),
     /// Another agent has the name.
-    #[error("there is an agent {0} already")]
+    #[error("an agent {0} exists already")]
     Taken(String),
     /// No agent has the name.
     #[error("there is no agent {0}")]
     Unknown(String),
     /// The config file or the command line has the agent, so only they can remove it.
-    #[error("{0} is in the config file, or on the command line of the node, and has to be taken out there")]
+    #[error("{0} is in the config file or on the command line of the node; remove it there")]
     Configured(String),
     /// The node has no data folder to write to.
     #[error("agents cannot be added to a node without a data folder; list them in its config")]

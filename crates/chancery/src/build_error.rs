@@ -20,8 +20,8 @@ pub enum BuildError {
     /// Two agents have the name, or it has other characters.
     #[error("the agent name {0:?} is used by another agent, or has a character other than a-z, 0-9, - and _")]
     AgentName(String),
-    /// The first agent answers at the root, and was given as a hidden one.
-    #[error("the first agent answers at the root, so {0} cannot be hidden")]
+    /// No agent can be served at the root, because all are hidden.
+    #[error("callers can see no agent, and one must be served at the root: expose {0}, or add an agent")]
     Hidden(String),
     /// Calls of the builder contradict each other.
     #[error("two calls of the node builder contradict each other: {0}")]

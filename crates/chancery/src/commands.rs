@@ -11,6 +11,7 @@ mod duration;
 mod evidence;
 mod explain;
 mod freeze;
+mod help_layout;
 mod init;
 mod interface_flags;
 mod keys;
@@ -43,17 +44,17 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 const EXAMPLES: &str = "\
 Examples:
-  chancery demo                                show budgets, loops and freezes in a few seconds, without set-up
-  chancery serve                               serve an echo agent on http://127.0.0.1:7420, with tasks on disk
+  chancery demo                                show budgets, loops and freezes in a few seconds
+  chancery serve                               serve an echo agent on http://127.0.0.1:7420
   chancery serve --agent conformance           serve an agent that shows every task state
   chancery send hello                          send a message to that node and print the answer
-  chancery send NAME hello                     the same to the agent of that name, or to a URL
+  chancery send NAME hello                     call the agent of that name
   chancery send --stream 'stream 5 200'        print the answer as it arrives
-  chancery send https://agent.example.org hi   to a remote agent, in the version and binding of its card
+  chancery send https://agent.example.org hi   call a remote agent in the version of its card
   chancery discover https://agent.example.org  fetch a card, verify it and list its faults
   chancery tasks ls --state working            list the running tasks
   chancery tasks watch TASK                    follow one task
-  chancery tree TASK                           the calls a task led to, and what they cost
+  chancery tree TASK                           draw the calls below a task with their costs
   chancery explain TASK                        the verdict and the facts of each rule for it
   chancery freeze caller NAME                  admit no new call of a caller
   chancery budgets                             spent, reserved and remaining amounts
@@ -79,7 +80,7 @@ static VERSION: LazyLock<String> =
     LazyLock::new(|| format!("{} (A2A {})", env!("CARGO_PKG_VERSION"), chancery::A2A_VERSIONS.join(", ")));
 
 #[derive(Parser)]
-#[command(name = "chancery", about = "The control plane for agent-to-agent traffic", after_help = EXAMPLES, version = VERSION.as_str())]
+#[command(name = "chancery", about = "A control plane and gateway for agent-to-agent (A2A) traffic", after_help = EXAMPLES, version = VERSION.as_str())]
 struct Arguments {
     #[command(flatten)]
     shared: Shared,
@@ -111,7 +112,7 @@ fn command_line() -> clap::Command {
     };
     let names: Vec<String> = line.get_subcommands().map(|one| one.get_name().to_owned()).filter(|name| name != "send").collect();
     let with_folder = |one: clap::Command| one.arg(folder().value_parser(clap::value_parser!(PathBuf)));
-    names.into_iter().fold(line, |line, name| line.mut_subcommand(name, with_folder))
+    help_layout::laid_out(names.into_iter().fold(line, |line, name| line.mut_subcommand(name, with_folder)))
 }
 
 /// Reads the command line, or ends with what is wrong with it.
@@ -127,27 +128,27 @@ fn parsed() -> Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Watch three agents call each other in circles, and the control plane stop them
+    /// Show how a control plane stops three agents that call each other in circles
     Demo(demo::Demo),
     /// Serve agents
     Serve(serve::Serve),
-    /// Send a message to an agent and print what it answers
+    /// Send a message to an agent and print the answer
     #[command(visible_alias = "send-task")]
     Send(send::SendCommand),
-    /// Show an agent's card, verify its signature and say what is wrong with it
+    /// Show an agent's card, verify its signature and list its faults
     #[command(visible_alias = "discover")]
     Card(card::Card),
-    /// See and cancel the tasks of a node
+    /// List, show, follow and cancel the tasks of a node
     Tasks(tasks::Tasks),
-    /// Show the tree of calls a task belongs to, with what each cost, or cancel it from the leaves up
+    /// Show the tree of calls of a task with the cost of each, or cancel it, the deepest call first
     Tree(tree::TreeCommand),
     /// Show the verdict and the facts of each rule about a call
     Explain(explain::Explain),
-    /// Admit nothing new to a tree, caller, agent, tenant or the whole node; or list what is frozen
+    /// Reject new calls of a tree, caller, agent, tenant or the whole node; or list the freezes
     Freeze(freeze::FreezeCommandArgs),
-    /// Admit again what was frozen
+    /// End a freeze
     Thaw(freeze::Thaw),
-    /// Show how much of each budget is spent, held and left
+    /// Show what is spent, reserved and left of each budget
     Budgets(budgets::Budgets),
     /// Show what was spent, by tree, caller, agent, skill or tenant
     Bill(bill::BillCommand),
@@ -155,28 +156,29 @@ enum Command {
     Agents(agents::AgentsCommand),
     /// Add, list, change and remove the callers of a node
     Callers(callers::CallersCommand),
-    /// See and replace the keys that a node signs with
+    /// List and rotate the keys that a node signs with
     Keys(keys::KeysCommandArgs),
     /// Operate webhooks, and receive and verify notifications
     Push(push::PushCommandArgs),
-    /// Write a config file with every setting at its default, and the schema editors check it with
+    /// Write a config file with every key at its default, and its JSON Schema
     Init(init::Init),
-    /// Say all that is wrong with a config file, each fault with its line and column
+    /// List all faults of a config file, each with its line and column
     Validate(validate::Validate),
     /// Print the JSON Schema of the config file
     Schema,
-    /// Say whether the database of the node on this machine is sound
+    /// Check the database of the node on this machine
     Store(store::StoreCommandArgs),
     /// Make a node reload its config file
     Reload(reload::Reload),
-    /// Send tasks over SWP, listen for them, and say what frames hold
+    /// Send tasks over SWP, serve a test agent, and decode frames
     Swp(swp::Swp),
-    /// Put vectors into the memory tier, search them, and grant access to them
+    /// Publish vectors in the memory tier, search them, and grant access to them
     Memory(memory::MemoryCommandArgs),
-    /// Convert packets into evidence, and write and check bundles of what the node has recorded
+    /// Export and verify bundles of the signed record, and convert packets into evidence
     Evidence(evidence::Evidence),
     /// Print the completions for a shell
     Completions {
+        /// The shell
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },

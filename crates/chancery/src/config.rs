@@ -13,6 +13,7 @@ mod fields;
 mod file;
 pub(crate) mod from_rvagent;
 mod governance;
+mod inner_path;
 mod issuer;
 mod keys;
 mod lacking;
@@ -64,7 +65,7 @@ pub use self::caller::CallerConfig;
 pub use self::card::{CardBinding, CardConfig};
 use self::effect::declare_section;
 pub use self::effect::{ChangedKey, TakesEffect};
-pub use self::fault::{ConfigError, ConfigFault};
+pub use self::fault::{ConfigError, ConfigFault, ConfigFaults};
 pub use self::file::ConfigFile;
 #[cfg(feature = "cli")]
 pub(crate) use self::file::digest;
@@ -258,7 +259,7 @@ impl Config {
         ConfigFile::read(file).map(|read| read.config)
     }
 
-    /// Reads a config. It returns all faults at once, in the order of the text.
+    /// Reads a config. It returns all faults at once, in the order of the text. `text.parse::<Config>()` returns them as one error.
     pub fn parse(text: &str) -> Result<Self, Vec<ConfigFault>> {
         Self::read(text).map(|(config, _)| config)
     }
@@ -327,6 +328,14 @@ impl Config {
             push: file.section("push", push::read).unwrap_or_default(),
             artifacts: file.section("artifacts", |section| section.fields()).unwrap_or_default(),
         }
+    }
+}
+
+impl std::str::FromStr for Config {
+    type Err = ConfigFaults;
+
+    fn from_str(text: &str) -> Result<Self, ConfigFaults> {
+        Self::parse(text).map_err(ConfigFaults)
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Executor {
 }
 
 impl Node {
-    /// Makes an executor for an agent of this node: one of this process, hidden ones too, or a remote one.
+    /// Makes an executor for an agent of this node: an agent of the program, subagents too, or a remote agent.
     pub fn executor(&self, agent: &str) -> Executor {
         let caller = Caller::new("default", "executor");
         let context = CallContext { agent: Some(AgentName::from(agent)), ..CallContext::new(caller, TraceId(0)) };
@@ -32,19 +32,19 @@ impl Node {
 }
 
 impl Executor {
-    /// Makes an executor for a runner that works on a task. Tasks become children of that task and spend its budget.
+    /// Makes an executor for a runner that works on a task. Its tasks are children of that task and spend its budget.
     pub fn for_task(delegation: &Delegation, agent: &str) -> Result<Self, Error> {
         Ok(Self { chancery: delegation.chancery()?, context: delegation.call_context(agent) })
     }
 
-    /// Sets the caller who owns the tasks. It is `default/executor` otherwise, or the agent whose task delegates.
+    /// Sets the caller who owns the tasks. The default is `default/executor`, or the agent whose task delegates.
     #[must_use]
     pub fn with_caller(mut self, caller: Caller) -> Self {
         self.context.caller = caller;
         self
     }
 
-    /// Has a task done and returns its artifacts. A task that ends otherwise than completed is an error.
+    /// Runs a task and returns its artifacts. Any end of the task but completed is an error.
     pub async fn run(&self, message: Message, metadata: Option<Metadata>) -> Result<Vec<Arc<Artifact>>, Error> {
         let task = self.run_task(message, metadata).await?;
         match task.status.state {
@@ -57,16 +57,16 @@ impl Executor {
         }
     }
 
-    /// Has a task done and returns the whole task, however it ended.
+    /// Runs a task and returns it, however it ended.
     pub async fn run_task(&self, message: Message, metadata: Option<Metadata>) -> Result<Arc<Task>, Error> {
         let answer = self.chancery.call(&self.new_context(), Request::SendMessage(send(message, metadata))).await?;
         task_of(answer)
     }
 
-    /// Has a task done, and cancels it when `cancelled` fires. Returns the task as it ended.
+    /// Runs a task, cancels it when `cancelled` fires, and returns it as it ended.
     ///
-    /// A runner that passes `turn.cancelled` cancels its child when it is cancelled itself. An agent that refuses to
-    /// stop goes on, and this call waits for it.
+    /// With `turn.cancelled`, a cancelled runner cancels its child. If the agent rejects the cancel, this call waits for the
+    /// end of the task.
     pub async fn run_until(
         &self,
         message: Message,
@@ -94,7 +94,7 @@ impl Executor {
         task_of(Answer::Reply(reply))
     }
 
-    /// Has a task done and returns its events as they come. The subscription has the id to cancel the task by.
+    /// Runs a task and returns its events as they come. The subscription has the id to cancel the task by.
     pub async fn stream(&self, message: Message, metadata: Option<Metadata>) -> Result<Subscription, Error> {
         match self.chancery.call(&self.new_context(), Request::StreamMessage(send(message, metadata))).await? {
             Answer::Stream(subscription) => Ok(*subscription),

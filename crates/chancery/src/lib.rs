@@ -84,8 +84,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let config = Config::parse(
-//!     r#"
+//! let config: Config = r#"
 //!     [agents.echo]
 //!     run = "echo"
 //!     price = { per_call_usd = "0.02" }
@@ -93,9 +92,8 @@
 //!     [budget.agent.echo]
 //!     max_usd = "0.03"
 //!     window = "1h"
-//!     "#,
-//! );
-//! let config = config.map_err(|faults| format!("{faults:?}"))?;
+//! "#
+//! .parse()?;
 //! let node = Node::builder().config(config).configured_agents().build().await?;
 //! let echo = node.executor("echo");
 //! let artifacts = echo.run(Message::text(Role::User, "message-1", "hello"), None).await?;
@@ -120,6 +118,9 @@
 //! | [`identity`] | keys, signed cards, credentials |
 //! | [`agents`] | the built-in agents, and [`new_card`] |
 //! | [`tool_parts`] | parts that show the tool calls of an agent |
+//!
+//! `docs/embedding.md` has more programs: tasks from a program, and a store, a clock and rules of the program. It also lists the
+//! features of the crate, which leave out what a program does not use.
 
 #![deny(missing_docs)]
 
@@ -212,6 +213,17 @@ pub use self::node::{Node, NodeBuilder};
 pub use self::part_store::PartStoreError;
 pub use self::reload::{Rejected, ReloadError, Reloaded};
 pub use self::test_turn::{TestTurn, TestedTurn, test_turn};
+
+/// The programs of the documents, compiled and run with the other examples.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../docs/embedding.md")]
+    mod embedding {}
+    #[doc = include_str!("../docs/push-receivers.md")]
+    mod push_receivers {}
+    #[doc = include_str!("../docs/tool-parts.md")]
+    mod tool_parts {}
+}
 
 /// The versions of the A2A protocol implemented here, newest first. The package's Cargo metadata says the same.
 pub const A2A_VERSIONS: [&str; 3] = ["1.0.1", "0.3.0", "0.1.0"];

@@ -72,7 +72,9 @@ impl MountedAgent {
         Self { swp_url, ..self }
     }
 
-    pub(crate) fn all(&self, given: Vec<Given>) -> Result<Agents, BuildError> {
+    pub(crate) fn all(&self, mut given: Vec<Given>) -> Result<Agents, BuildError> {
+        // The root is for callers, so that its agent is the first one that they can see.
+        given.sort_by_key(|agent| !agent.exposed);
         let mut mounted: Option<Agents> = None;
         for agent in given {
             if !is_agent_name(&agent.name) || mounted.as_ref().is_some_and(|agents| agents.get(&agent.name).is_some()) {

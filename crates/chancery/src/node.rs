@@ -32,7 +32,8 @@ use crate::node_parts::{NodeParts, OwnRule, Service, StoreWrapper};
 use crate::record_keeper;
 use crate::reload::{ConfigSource, Reloader, ReloaderHandle, RunningNode};
 
-/// A control plane with its listeners. It runs from `build` on; `router` and `serve` accept calls.
+/// A control plane with its listeners. It runs from [`build`](NodeBuilder::build) on; [`router`](Self::router) and
+/// [`serve`](Self::serve) accept calls.
 #[derive(Debug)]
 pub struct Node {
     chancery: Chancery,
@@ -47,7 +48,8 @@ pub struct Node {
     ends: Arc<EndsWithLast>,
 }
 
-/// What a node is built from. The default keeps tasks in memory and calls itself `http://127.0.0.1:7420`.
+/// Collects the parts of a node. Without other settings the node keeps tasks in memory, and its cards have
+/// `http://127.0.0.1:7420`.
 #[derive(Default)]
 #[must_use]
 pub struct NodeBuilder {
@@ -81,32 +83,32 @@ impl std::fmt::Debug for NodeBuilder {
 }
 
 impl NodeBuilder {
-    /// Serves an agent at `/agents/NAME`; the first one given also at the root. A card without interfaces gets those of
-    /// this node.
+    /// Adds an agent of the program, served at `/agents/NAME`. The first one is also served at the root. A card without
+    /// interfaces gets those of this node.
     pub fn agent(self, name: impl Into<String>, card: AgentCard, runner: impl TaskRunner) -> Self {
         self.shared_agent(name, card, Arc::new(runner))
     }
 
-    /// The same, for a runner that the program keeps a handle of.
+    /// Adds an agent whose runner the program shares.
     pub fn shared_agent(mut self, name: impl Into<String>, card: AgentCard, runner: Arc<dyn TaskRunner>) -> Self {
         self.own.here(name.into(), card, runner, true);
         self
     }
 
-    /// An agent for the others of this process. It is not shown to callers from outside, who would see how the work is
-    /// divided, unless [`with_a2a_exposure`](Self::with_a2a_exposure) says so.
+    /// Adds an agent that only other agents of this program and [`Node::executor`] can call.
+    /// [`with_a2a_exposure`](Self::with_a2a_exposure) also shows it to callers.
     pub fn subagent(mut self, name: impl Into<String>, card: AgentCard, runner: impl TaskRunner) -> Self {
         self.own.here(name.into(), card, Arc::new(runner), false);
         self
     }
 
-    /// Serves a remote agent at `/agents/NAME`. The first agent given also answers at the root.
+    /// Adds a remote agent behind the node, served at `/agents/NAME`. The first agent is also served at the root.
     pub fn remote_agent(mut self, name: impl Into<String>, agent: AgentConfig) -> Self {
         self.own.elsewhere(name.into(), agent);
         self
     }
 
-    /// Chooses among the replicas of remote agents, and among agents with the same skill.
+    /// Sets the choice among the replicas of remote agents, and among agents with the same skill.
     ///
     /// A config that also chooses, in `[routing]`, is an error unless
     /// [`config_override_allowed`](Self::config_override_allowed) says which of the two counts. A node whose agents leave
@@ -125,7 +127,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Leads hosts and tenants to the agent NAME, beside those that the config of a remote agent names.
+    /// Adds hosts and tenants that lead to the agent `name`, beside those of the config.
     pub fn names_of(
         mut self,
         name: &str,
@@ -136,7 +138,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Decides which agents may call, by the ids of their keys.
+    /// Sets the decision which agents may call, by their AgentIDs.
     pub fn identity_resolver(mut self, resolver: impl IdentityResolver + 'static) -> Self {
         let given = self.resolver.replace(Arc::new(resolver));
         self.once("identity_resolver", given.is_none());
@@ -170,7 +172,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Serves the agents of the config too, after those that are given in code.
+    /// Serves the agents of the config too, after those of the program.
     pub fn configured_agents(mut self) -> Self {
         self.serves_configured = true;
         self
@@ -186,7 +188,9 @@ impl NodeBuilder {
         self.configured_agents()
     }
 
-    /// Opens the store, recovers the tasks of the last run, and starts the background loops.
+    /// Builds the node: opens the store, recovers the tasks of the last run, and starts the background loops.
+    ///
+    /// Every call of the builder takes effect, or `build` returns an error that names it.
     pub async fn build(mut self) -> Result<Node, BuildError> {
         if let Some(method) = self.repeated {
             return Err(BuildError::Repeated(method));

@@ -16,9 +16,9 @@ use chancery_store::MemoryStore;
 use crate::executor::answered;
 use crate::seal::KeySeal;
 
-/// Prepares turns of a runner, for a unit test of that runner.
+/// Runs turns of a runner in a unit test, without a node.
 ///
-/// The runner gets the same turns and the same sink as in a node. Its task is in memory and ends with the returned value.
+/// The runner gets the same turns and the same sink as in a node. Its tasks are in memory.
 ///
 /// ```
 /// use chancery::{Finished, RunError, TaskRunner, TaskState, TaskUpdateSink, Turn, async_trait, test_turn};
@@ -66,14 +66,14 @@ struct Begun {
     task: Option<TaskId>,
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Clone, Debug)]
 pub struct TestedTurn {
-    /// The task after the turn. A runner that answered with a message completed it with that.
+    /// The task after the turn. If the runner answered with a message, the task completed with that message.
     pub task: Arc<Task>,
     /// The message that a runner answered with instead of a task.
     pub reply: Option<Arc<Message>>,
-    /// Everything that the turn did, in order. The first turn begins with the new task.
+    /// The events of the turn, in order. The first turn begins with the new task.
     pub events: Vec<TaskEvent>,
 }
 
@@ -106,9 +106,9 @@ impl TestTurn {
         self.send_message(Message::text(Role::User, format!("message-{}", self.sent + 1), text)).await
     }
 
-    /// Runs a turn with a message, and waits for its end. A task that waits for its caller gets the message.
+    /// Runs a turn with a message, and waits for its end. If the task waits for its caller, the message continues it.
     ///
-    /// The error is the refusal of a runner that took no task ([`RunError::refused`](crate::RunError::refused)).
+    /// The error is that of a runner that rejected the message ([`RunError::refused`](crate::RunError::refused)).
     pub async fn send_message(&mut self, mut message: Message) -> Result<TestedTurn, Error> {
         self.sent += 1;
         if self.begun.is_none() {

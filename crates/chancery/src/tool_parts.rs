@@ -1,15 +1,15 @@
 //! Tool use and tool results as data parts, in the shape that `docs/tool-parts.md` describes.
 //!
-//! The protocol has no parts for tools. An agent that wants its callers to follow what it does with them says so in
-//! data parts of this shape, in the messages of its `working` updates; callers that do not know the shape see data.
+//! The protocol has no parts for tools. An agent shows its tool calls in data parts of this shape, in the messages of its
+//! `working` updates. Callers that do not know the shape see data.
 
 use chancery_protocol::{Part, PartContent};
 use serde_json::{Value, json};
 
-/// The media type by which a reader can tell these parts from other data.
+/// The media type of these parts.
 pub const MEDIA_TYPE: &str = "application/vnd.chancery.tool+json";
 
-/// What one of these parts says.
+/// The content of such a part.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolPart {
     /// The agent calls a tool. `id` ties the result to the call.
@@ -18,10 +18,10 @@ pub enum ToolPart {
         id: String,
         /// The name of the tool.
         name: String,
-        /// What the tool is given.
+        /// The input of the tool.
         input: Value,
     },
-    /// What came of the call `tool_use_id`.
+    /// The result of a call.
     Result {
         /// The id of the call.
         tool_use_id: String,
@@ -32,23 +32,23 @@ pub enum ToolPart {
     },
 }
 
-/// A part that says: the tool `name` is called with `input`.
+/// Makes the part for a call of the tool `name` with `input`.
 pub fn tool_use(id: impl Into<String>, name: impl Into<String>, input: Value) -> Part {
     ToolPart::Use { id: id.into(), name: name.into(), input }.into()
 }
 
-/// A part that says what the call `tool_use_id` gave.
+/// Makes the part for the result of the call `tool_use_id`.
 pub fn tool_result(tool_use_id: impl Into<String>, content: Value) -> Part {
     ToolPart::Result { tool_use_id: tool_use_id.into(), content, is_error: false }.into()
 }
 
-/// A part that says how the call `tool_use_id` failed.
+/// Makes the part for the failure of the call `tool_use_id`.
 pub fn tool_error(tool_use_id: impl Into<String>, content: Value) -> Part {
     ToolPart::Result { tool_use_id: tool_use_id.into(), content, is_error: true }.into()
 }
 
 impl ToolPart {
-    /// Reads a part back. `None` for any part that is not exactly one of these.
+    /// Reads a part. Returns `None` for any part that is not exactly one of these.
     pub fn of(part: &Part) -> Option<Self> {
         let PartContent::Data(json) = &part.content else { return None };
         let Value::Object(mut object) = json.to_value() else { return None };

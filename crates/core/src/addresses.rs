@@ -20,7 +20,9 @@ const OLD_HOLDS_MICROS: i64 = 24 * 3_600_000_000;
 /// How often the address of an agent was changed, and when last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct AddressRotation {
+    /// How often the address was replaced.
     pub generation: u32,
+    /// The time of the last replacement.
     pub rotated_at: Timestamp,
 }
 

@@ -9,12 +9,16 @@ use chancery_rules::policy::AskedSkill;
 
 use crate::TaskRunner;
 
+/// An agent of a node: its name, cards and runner.
 #[derive(Clone)]
 pub struct Agent {
+    /// The name, as in `/agents/NAME`.
     pub name: AgentName,
+    /// The card that every caller can read.
     pub card: Arc<AgentCard>,
     /// What callers who proved themselves are shown instead.
     pub extended: Option<Arc<AgentCard>>,
+    /// The code that works on its turns.
     pub runner: Arc<dyn TaskRunner>,
     /// Whether callers from outside can see and call it. One that is not exposed is for the other agents of this process.
     pub exposed: bool,
@@ -59,6 +63,7 @@ pub struct Agents {
 }
 
 impl Agents {
+    /// Makes a set of one agent.
     pub fn new(first: Agent) -> Self {
         let first = Arc::new(first);
         Self { by_name: BTreeMap::from([(first.name.clone(), first.clone())]), first }
@@ -96,14 +101,17 @@ impl Agents {
         self
     }
 
+    /// Returns the agents in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Agent>> {
         self.by_name.values()
     }
 
+    /// Returns the agent at the root.
     pub fn first(&self) -> &Arc<Agent> {
         &self.first
     }
 
+    /// Returns the agent with this name.
     pub fn get(&self, name: &str) -> Option<&Arc<Agent>> {
         self.by_name.get(name)
     }

@@ -64,6 +64,7 @@ pub trait PartStore: Send + Sync + Debug {
     /// The tasks with offloaded parts.
     async fn tasks(&self) -> Result<Vec<TaskId>, Error>;
 
+    /// Deletes the offloaded parts of a task.
     async fn forget(&self, task: &TaskId) -> Result<(), Error>;
 }
 
@@ -73,6 +74,7 @@ pub struct OffloadedPart {
     part_store: Arc<dyn PartStore>,
     task: TaskId,
     digest: String,
+    /// The length of the part in bytes.
     pub length: u64,
 }
 

@@ -20,33 +20,45 @@ pub enum BillBy {
     Root,
     /// Callers, as `TENANT/NAME`.
     Caller,
+    /// Agents, by name.
     Agent,
+    /// Skills, by the skill that a task started with.
     Skill,
+    /// Tenants, by name.
     Tenant,
 }
 
+/// What one tree, caller, agent, skill or tenant spent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BillLine {
     /// `None` for calls that named no skill, and for trees whose tasks are no longer kept.
     pub name: Option<Arc<str>>,
+    /// The sum of its settled costs and overruns.
     pub cost: Amount,
 }
 
+/// What was spent in a period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bill {
+    /// What the lines are for.
     pub by: BillBy,
+    /// The beginning of the period.
     pub since: Timestamp,
+    /// The end of the period.
     pub until: Timestamp,
     /// The dearest first.
     pub lines: Vec<BillLine>,
+    /// The sum of all lines.
     pub total: Amount,
     /// Costs from before this are kept only for tasks that are kept. `None` where all are kept.
     pub kept_since: Option<Timestamp>,
 }
 
 impl BillBy {
+    /// Every kind of line.
     pub const ALL: [Self; 5] = [Self::Root, Self::Caller, Self::Agent, Self::Skill, Self::Tenant];
 
+    /// Returns the name of the kind, as `chancery bill --by` takes it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Root => "root",

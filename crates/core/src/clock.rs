@@ -7,6 +7,7 @@ use chancery_protocol::Timestamp;
 
 use crate::Clock;
 
+/// The clock of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

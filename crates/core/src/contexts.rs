@@ -35,7 +35,7 @@ pub(crate) fn check(seal: &dyn Seal, owner: &Caller, id: &ContextId) -> Result<(
     if uuid.get_version_num() != OURS || bytes[MARK_AT..] == mark(seal, owner, bytes) {
         return Ok(());
     }
-    Err(Error::invalid_field("message.contextId", "is no context of yours; leave it out to start one"))
+    Err(Error::invalid_field("message.contextId", "is not a context of this caller; leave it out to start a new one"))
 }
 
 fn mark(seal: &dyn Seal, owner: &Caller, bytes: &[u8; 16]) -> [u8; 4] {

@@ -21,7 +21,7 @@ const LONGEST_MICROS: i64 = 3_600_000_000;
 /// A token with no more time left than this is renewed on its next use, if the task may take longer.
 const RENEWED_MICROS: i64 = 600_000_000;
 
-/// Carries the lineage and the budget of a task into the calls that are made for it.
+/// Calls other agents for a task. The calls are placed below the task and spend its budget.
 #[derive(Clone)]
 pub struct Delegation(Arc<Inside>);
 
@@ -73,13 +73,13 @@ impl Delegation {
         }))
     }
 
-    /// Where a call made for this task stands.
+    /// Returns the place in the tree of a call that is made for this task.
     pub fn context(&self) -> Option<TaskContext> {
         let node = self.0.node.as_ref()?;
         Some(node.context().child(self.0.record.id.clone(), self.0.record.agent.clone()))
     }
 
-    /// The same for a remote agent, with the agents of its path named so that other nodes tell them apart.
+    /// Returns the same place for a remote agent, with names of agents that other nodes can distinguish.
     pub fn written_context(&self, naming: AgentNaming) -> Option<TaskContext> {
         let context = self.context()?;
         let ids = self.0.plane.upgrade()?.agent_ids();
@@ -90,17 +90,17 @@ impl Delegation {
         })
     }
 
-    /// What the task may spend, its own work and all its remote subtasks, where there is a cap on it.
+    /// Returns the most that the task and its remote subtasks may spend, where a cap exists.
     pub fn granted(&self) -> Caps {
         self.0.granted
     }
 
-    /// The tokens that the task came with, for an agent here that calls on over the network.
+    /// Returns the hop tokens that came with the task, for an agent that makes network calls itself.
     pub fn brought_tokens(&self) -> Option<&Arc<str>> {
         self.0.brought.as_ref()
     }
 
-    /// The token to send with a call for this task, signed when first asked for and again before it ends.
+    /// Returns the hop token to send with a call for this task. It is signed at the first use and renewed before it expires.
     pub fn hop_token(&self) -> Option<Arc<str>> {
         let plane = self.0.plane.upgrade()?;
         let now = plane.clock.now();
@@ -114,8 +114,9 @@ impl Delegation {
         token.as_ref().and_then(|token| token.text.clone())
     }
 
-    /// What headers say of the lineage of a call for this task: our own mark before the members that the caller brought, those that
-    /// stand for the tokens of other nodes, and our token, as far as `lineage.max_bytes` has room.
+    /// Returns the lineage headers of a call for this task, of at most `lineage.max_bytes`.
+    ///
+    /// They have this node's mark, the members that the caller sent, those for the tokens of other nodes, and this node's token.
     pub fn lineage_headers(&self, brought: Option<&Arc<str>>) -> LineageHeaders {
         let Some(plane) = self.0.plane.upgrade() else { return LineageHeaders::default() };
         let config = plane.govern.rules.load().lineage;
@@ -127,19 +128,19 @@ impl Delegation {
         })
     }
 
-    /// The `tracestate` among them.
+    /// Returns the `tracestate` of the [lineage headers](Self::lineage_headers).
     pub fn tracestate(&self, brought: Option<&Arc<str>>) -> Option<Arc<str>> {
         self.lineage_headers(brought).tracestate
     }
 
-    /// Notes what went out with a call for this task, for `chancery explain`.
+    /// Notes the lineage that was sent with a call for this task, for `chancery explain`.
     pub fn note_sent(&self, sent: SentLineage) {
         if let Some(node) = &self.0.node {
             node.set_sent(sent);
         }
     }
 
-    /// The span id to send with a call for this task. Calls that bring it back are placed under the task.
+    /// Returns the span id to send with a call for this task. A call that returns with it is placed under the task.
     pub fn span(&self) -> Option<u64> {
         let plane = self.0.plane.upgrade()?;
         let span = plane.marks.span(&self.0.record.id);

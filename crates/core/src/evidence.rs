@@ -18,21 +18,11 @@ pub enum RecordNote {
     /// An agent's card was fetched.
     CardObserved(Box<CardObserved>),
     /// A caller or operator requested the cancel of a task. Its outcome is an update of the task.
-    Cancelled {
-        task: TaskId,
-        by: Arc<str>,
-        at: Timestamp,
-    },
-    Thawed {
-        scope: FreezeScope,
-        by: Arc<str>,
-        at: Timestamp,
-    },
+    Cancelled { task: TaskId, by: Arc<str>, at: Timestamp },
+    /// An operator removed a freeze.
+    Thawed { scope: FreezeScope, by: Arc<str>, at: Timestamp },
     /// The agent did not take the first message, and the task was taken back.
-    Withdrawn {
-        task: TaskId,
-        at: Timestamp,
-    },
+    Withdrawn { task: TaskId, at: Timestamp },
     /// A notification was handed to a webhook, or given up.
     Delivered(Box<Delivered>),
     /// The node handed a task to an agent for another agent, or to a remote agent.
@@ -42,11 +32,13 @@ pub enum RecordNote {
 /// A delegation that this node made: a task with a task above it, or a task for a remote agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delegated {
+    /// The task that was delegated.
     pub task: Arc<TaskRecord>,
     /// Where the task stands in its tree, and how sure that is.
     pub kinship: Arc<LineageRecord>,
     /// The agent runs outside this node.
     pub remote: bool,
+    /// The time when the task was made.
     pub at: Timestamp,
 }
 
@@ -57,9 +49,12 @@ impl Delegated {
     }
 }
 
+/// A card of a remote agent that this node fetched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CardObserved {
+    /// The name of the agent at this node.
     pub agent: AgentName,
+    /// The URL that the card was fetched from.
     pub url: Arc<str>,
     /// The protocol version the agent is called in.
     pub protocol_version: Arc<str>,
@@ -68,21 +63,28 @@ pub struct CardObserved {
     /// Of the card's bytes as they came; of an extended card in the canonical form (RFC 8785) of its 1.0 JSON, because gRPC carries no
     /// JSON.
     pub sha256: [u8; 32],
+    /// The length of the fetched card.
     pub bytes: u64,
+    /// The time of the fetch.
     pub at: Timestamp,
 }
 
 /// Neither where it went nor what was shown there: addresses and headers may hold secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivered {
+    /// The task whose events were delivered.
     pub task: TaskId,
     /// The id of the push configuration.
     pub config: Arc<str>,
+    /// The number of the registration.
     pub lane: u64,
+    /// The id of the notification, in its header `webhook-id`.
     pub webhook_id: Arc<str>,
     /// The entries of the task's log that it told of, the first and the last.
     pub from: u64,
+    /// The last entry of the log that the notification covers.
     pub seq: u64,
+    /// How many attempts were made.
     pub attempts: u32,
     /// What the receiver answered, if it did.
     pub status: Option<u16>,
@@ -92,16 +94,22 @@ pub struct Delivered {
     pub replay: bool,
     /// Of the body that was taken, or that is kept as a dead letter.
     pub sha256: [u8; 32],
+    /// The length of that body.
     pub bytes: u64,
+    /// The time when the outcome was stored.
     pub at: Timestamp,
 }
 
 /// What a store is about to write.
 #[derive(Clone, Copy, Debug)]
 pub enum RecordedWrite<'a> {
+    /// Entries of a task.
     Append(&'a Append),
+    /// A decision about a call that made no task.
     Decision(&'a Decision),
+    /// A new freeze.
     Freeze(&'a Freeze),
+    /// A note for the record alone.
     Note(&'a RecordNote),
 }
 
@@ -115,6 +123,7 @@ pub struct RecordLines(pub Vec<u8>);
 pub struct Block {
     /// The index of the first.
     pub first: u64,
+    /// The number of entries.
     pub count: u64,
     /// When the first happened.
     pub at: Timestamp,
@@ -127,21 +136,26 @@ pub struct Block {
 /// A signed word on how the record stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
+    /// The number of the checkpoint, without gaps.
     pub number: u64,
     /// The index after the last entry it covers.
     pub end: u64,
     /// Its segment is whole and will not grow.
     pub sealed: bool,
+    /// The time of the signature.
     pub at: Timestamp,
     /// What is signed, as canonical JSON.
     pub body: String,
+    /// The signature over the body.
     pub signature: Vec<u8>,
 }
 
 /// What is not yet durable of a record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UnwrittenRecord {
+    /// Entries that are not stored yet.
     pub blocks: Vec<Block>,
+    /// Checkpoints that are not stored yet.
     pub checkpoints: Vec<Checkpoint>,
 }
 
@@ -150,6 +164,7 @@ pub struct UnwrittenRecord {
 pub struct RecordEnd {
     /// The last of each kind.
     pub sealed: Option<Checkpoint>,
+    /// The newest checkpoint.
     pub newest: Option<Checkpoint>,
     /// Everything after the sealed segments.
     pub blocks: Vec<Block>,
@@ -185,6 +200,7 @@ pub trait Chain: Send + Debug {
 /// What a store lets others do with its record.
 #[async_trait]
 pub trait Record: Send + Sync + Debug {
+    /// Adds a note to the record.
     async fn note(&self, note: RecordNote) -> Result<(), StoreError>;
 
     /// Signs how the record stands, unless that is signed already.

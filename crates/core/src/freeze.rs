@@ -28,6 +28,7 @@ impl Chancery {
         CarryOn::new(async move { inner.thaw(scope, by).await }, &self.0.background).await
     }
 
+    /// Returns all freezes.
     pub async fn freezes(&self) -> Vec<Freeze> {
         self.0.govern.freezes.list()
     }

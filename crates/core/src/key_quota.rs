@@ -24,7 +24,9 @@ pub struct Idempotency {
 /// What an idempotency key was used for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyed {
+    /// The task that the key made.
     pub task: TaskId,
+    /// The digest of the call.
     pub fingerprint: [u8; 32],
 }
 

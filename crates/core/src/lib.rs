@@ -13,6 +13,7 @@ mod cancel;
 mod carry_on;
 mod check;
 mod clock;
+mod cluster;
 mod contexts;
 mod decide;
 mod delegate;
@@ -77,6 +78,10 @@ pub use bill::{Bill, BillBy, BillLine};
 pub use byte_ledger::{ByteLedger, ByteLimits, BytePermit};
 pub use chancery_rules::{MicroUsd, budget, health, lineage, policy, recursion, routing, task_state};
 pub use clock::SystemClock;
+pub use cluster::{
+    CallAnswer, Cluster, ForwardedCall, ForwardedCallNumber, ForwardedCallState, LeaseNews, LeaseRenewal, NodeNumber,
+    ReceivedCall, TaskHolder, Wakeup,
+};
 pub use delegate::Delegation;
 pub use evidence::{
     Block, CardObserved, Chain, Checkpoint, Delegated, Delivered, Record, RecordEnd, RecordLines, RecordNote, RecordedWrite,

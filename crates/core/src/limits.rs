@@ -24,8 +24,11 @@ pub struct TaskLimits {
     pub task_updates_pending: usize,
     /// Follow-up messages of one task that wait for its runner.
     pub task_messages_queued: usize,
+    /// Open streams of one caller.
     pub streams_per_caller: usize,
+    /// Open streams of one task.
     pub streams_per_task: usize,
+    /// Open streams of the node.
     pub streams_per_node: usize,
     /// Events a stream holds in memory for one reader; a reader further behind is served from the log.
     pub stream_buffer_events: usize,

@@ -62,7 +62,9 @@ pub struct PageReader {
 pub struct PageEnd {
     /// Empty on the last page.
     pub next_page_token: String,
+    /// The number of tasks on the page.
     pub page_size: i32,
+    /// The number of tasks that match.
     pub total_size: i32,
 }
 

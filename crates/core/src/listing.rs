@@ -19,7 +19,9 @@ pub struct ListFilter {
     pub caller: Option<Arc<str>>,
     /// The tasks of these agents; `None` lists those of all.
     pub agents: Option<Vec<AgentName>>,
+    /// Only tasks of this context.
     pub context_id: Option<ContextId>,
+    /// Only tasks in this state.
     pub state: Option<TaskState>,
     /// Inclusive.
     pub status_at_or_after: Option<Timestamp>,
@@ -28,12 +30,16 @@ pub struct ListFilter {
 /// Where the last page ended: the next one starts strictly after it in list order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListCursor {
+    /// The time of the last change of its state.
     pub status_at: Timestamp,
+    /// The id of the task.
     pub id: TaskId,
 }
 
+/// A page of tasks, and the number of all that match.
 #[derive(Clone, Debug)]
 pub struct TaskListing {
+    /// The tasks of the page.
     pub tasks: Vec<Stored>,
     /// All that match the filter, wherever the page starts.
     pub total: u64,

@@ -27,6 +27,7 @@ impl Chancery {
         self.0.store.owners_named(name).await.map_err(internal)
     }
 
+    /// Returns a task of any owner.
     pub async fn operator_get(&self, id: &str) -> Result<(Stored, NamedTask), Error> {
         let stored = self.operator_find(id).await?;
         let task = self.0.current(&stored).await?;
@@ -34,6 +35,7 @@ impl Chancery {
         Ok((stored, shown))
     }
 
+    /// Returns entries of the log of a task of any owner.
     pub async fn operator_entries(&self, id: &str, after: u64, limit: usize) -> Result<Vec<Arc<LogEntry>>, Error> {
         let stored = self.operator_find(id).await?;
         self.0.entries(&stored.task.id, after, limit).await

@@ -10,6 +10,7 @@ use chancery_rules::budget::Caps;
 use chancery_rules::lineage::TokenCheck;
 use chancery_rules::task_state;
 
+use crate::cluster::{CallAnswer, Cluster};
 use crate::evidence::{Record, RecordNote};
 use crate::governed::{Decision, Freeze, FreezeScope, Governed, LedgerRow, LedgerSnapshot, PastSpend, Spend, TreeCost};
 use crate::key_quota::{Idempotency, KeptKeys, Keyed};
@@ -148,6 +149,9 @@ pub struct Append {
     pub register: Option<Box<NewRegistration>>,
     /// For the record, if one is kept, beside what all this says by itself.
     pub notes: Vec<RecordNote>,
+    /// The answer to the call of another node that this append is about. If that call was withdrawn, the store refuses
+    /// the append.
+    pub answers: Option<CallAnswer>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -383,6 +387,11 @@ pub trait Store: Send + Sync + Debug {
 
     /// The record that each write adds to, where one is kept.
     fn record(&self) -> Option<Arc<dyn Record>> {
+        None
+    }
+
+    /// The nodes that share this store, if several can.
+    fn cluster(&self) -> Option<Arc<dyn Cluster>> {
         None
     }
 

@@ -32,6 +32,7 @@ pub(crate) enum Until {
 /// A run of events in order, never empty, or the reason why there are no more.
 #[derive(Debug)]
 pub enum NextEvents {
+    /// The next events, in order.
     Events(Vec<Arc<LogEntry>>),
     /// The task ended, or the turn this stream was for.
     Done,
@@ -39,6 +40,7 @@ pub enum NextEvents {
     ShuttingDown,
 }
 
+/// The events of one task for one reader: a cursor into the log of the task.
 #[derive(Debug)]
 pub struct Subscription {
     inner: Arc<ChanceryInner>,
@@ -97,14 +99,17 @@ impl Subscription {
         self
     }
 
+    /// Returns the id of the task.
     pub fn task_id(&self) -> &TaskId {
         &self.live.record.id
     }
 
+    /// Returns the context of the task.
     pub fn context_id(&self) -> &ContextId {
         &self.live.record.context_id
     }
 
+    /// Returns the name that the client gave the task, in the original protocol.
     pub fn client_task_id(&self) -> Option<&Arc<str>> {
         self.live.record.client_task_id.as_ref()
     }

@@ -32,35 +32,48 @@ pub trait SharedMemory: Send + Sync + Debug {
 /// A requested read of memory, with its requester.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecallRequest {
+    /// The witness of the collection.
     pub witness: String,
+    /// The location that the part names. It must equal that of the bundle.
     pub data_ref: String,
     /// What the part that has the witness was handed over for; the grant may allow more.
     pub capabilities: Vec<String>,
+    /// The grant, by its id or whole.
     pub grant: Option<String>,
     /// The agent of this node that looks.
     pub agent: AgentName,
     /// The agent whose call brought the reference, where the call proved that it is one.
     pub presenter: Option<AgentId>,
+    /// The time of the request.
     pub at: Timestamp,
 }
 
+/// A collection of vectors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collection {
+    /// Its witness.
     pub witness: String,
+    /// The location of its vectors.
     pub data_ref: String,
+    /// The dimensions of each vector.
     pub dim: u32,
+    /// The number of vectors.
     pub count: u64,
 }
 
 /// A new generation, and the grant that opens it for the agent that wrote it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrittenGeneration {
+    /// The new generation.
     pub collection: Collection,
+    /// The grant for the agent that wrote it.
     pub grant: String,
 }
 
+/// A vector that a search found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Nearest {
+    /// The id of the vector.
     pub id: u64,
     /// The square of the distance.
     pub score: f32,

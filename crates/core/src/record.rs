@@ -39,6 +39,7 @@ impl ChanceryInner {
                 decision,
                 register: None,
                 notes,
+                answers: None,
             };
             match self.store.append(append).await {
                 Ok(recorded @ (Appended::Recorded | Appended::RecordedToTell | Appended::RecordedBehind)) => {

@@ -19,7 +19,9 @@ const AFTER_FAULT: Duration = Duration::from_secs(5);
 /// What a start found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
+    /// The tasks that failed because of the restart.
     pub failed: usize,
+    /// The tasks whose last turn runs again.
     pub resumed: usize,
 }
 

@@ -42,7 +42,7 @@ impl ChanceryInner {
             }
             let found = self.store.find(&context.caller, id.as_str(), names(context)).await.map_err(internal)?;
             if found.is_none_or(|stored| stored.progress.message_only) {
-                return Err(Error::invalid_field(format!("message.referenceTaskIds[{index}]"), "is no task of yours"));
+                return Err(Error::invalid_field(format!("message.referenceTaskIds[{index}]"), "is not a task of this caller"));
             }
         }
         Ok(())

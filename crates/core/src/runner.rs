@@ -12,48 +12,59 @@ use crate::delegate::Delegation;
 use crate::recall::MemoryRecall;
 use crate::sink::{Finished, TaskUpdateSink};
 
-/// An agent. One call of `run` is one turn: from a message of the caller to the point where the agent is done or
-/// needs the caller again. The sink's ending methods consume it, so a turn ends exactly once and nothing can follow.
+/// An agent: the code that works on the turns of its tasks.
+///
+/// A turn begins with a message of the caller. It ends when the agent is done or needs the caller again. Only
+/// [`run`](Self::run) must be implemented.
 #[async_trait]
 pub trait TaskRunner: Send + Sync + 'static {
+    /// Works on one turn, and ends it with a method of the sink.
+    ///
+    /// Ending methods such as [`TaskUpdateSink::complete`] consume the sink, so a turn ends exactly once and nothing
+    /// can follow. An error fails the task, with the error as its reason.
     async fn run(&self, turn: Turn, updates: TaskUpdateSink) -> Result<Finished, RunError>;
 
-    /// What happens to a task that was being worked on when the process ended.
+    /// Decides about a task whose turn was running when the process ended. The default fails the task.
     fn after_restart(&self) -> AfterRestart {
         AfterRestart::Fail
     }
 
-    /// Whether it calls remote agents and has to find their tasks again: then its turns come with the links
-    /// of their task and of their context.
+    /// Returns whether turns need the links of their task and of their context.
+    ///
+    /// A link is what a runner stored about a task at a remote agent ([`TaskUpdateSink::link`]). The default is `false`.
     fn keeps_links(&self) -> bool {
         false
     }
 
-    /// Chooses the replica for the work, for a runner that has a choice, before the caller's policy is
-    /// evaluated. A runner without a choice returns nothing; one without a usable replica refuses.
+    /// Chooses the replica that does the work, before the caller's policy is evaluated.
+    ///
+    /// A runner with one place for its work returns `None`, the default. A runner that has no usable replica returns
+    /// an error, which rejects the call.
     fn select(&self, _asked: &SelectorQuery<'_>) -> Result<Option<Arc<str>>, Error> {
         Ok(None)
     }
 
-    /// The agents that `select` can choose from now, for a runner of remote agents. A runner that does the
-    /// work in this process answers `None`.
+    /// Returns the replicas that [`select`](Self::select) can choose from now. A runner that does the work in this
+    /// process returns `None`, the default.
     fn peers(&self, _asked: &SelectorQuery<'_>) -> Option<Vec<PeerSnapshot>> {
         None
     }
 
-    /// Where the chosen agent receives the lineage of its tasks, in a word, for a runner that calls remote
-    /// agents.
+    /// Returns where the chosen replica receives lineage (`header` or `metadata`), for `chancery explain`. A runner that
+    /// calls no remote agent returns `None`, the default.
     fn lineage_by(&self, _selected: Option<&str>) -> Option<&'static str> {
         None
     }
 
-    /// Whether a turn may end with a message instead of a task. Streams of such an agent wait for its first word
-    /// before they show a task.
+    /// Returns whether a turn may end with [`TaskUpdateSink::reply`], a message instead of a task.
+    ///
+    /// Streams of such an agent show nothing before its first update. The default is `false`.
     fn may_reply_with_message(&self) -> bool {
         false
     }
 }
 
+/// What the node does with a task whose turn a restart interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterRestart {
     /// The task fails, with the restart as its reason.
@@ -68,7 +79,7 @@ pub enum ReplyMode {
     /// One answer, once the turn is over.
     #[default]
     Blocking,
-    /// One answer at once; the caller looks at the task later.
+    /// One answer at once. The caller reads the task later.
     Immediate,
     /// Every event as it comes: over a stream, or to a webhook.
     Stream,
@@ -87,54 +98,59 @@ impl ReplyMode {
     }
 }
 
-/// What a runner may know of a call when it chooses who is to do the work.
+/// The call that a runner chooses a replica for.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectorQuery<'a> {
+    /// The message of the call.
     pub message: &'a Message,
+    /// The skill that the call names.
     pub skill: Option<&'a str>,
+    /// The tokens that the caller expects the call to cost.
     pub estimated_tokens: Option<u64>,
 }
 
-/// What a runner gets to work with.
+/// The input of one turn of a runner.
 #[derive(Clone, Debug)]
 pub struct Turn {
     /// The task before this turn, with its whole history.
     pub task: Arc<Task>,
-    /// What the caller said.
+    /// The caller's message that began the turn.
     pub message: Arc<Message>,
-    /// What came beside the message.
+    /// The metadata of the request, beside the message.
     pub metadata: Option<Metadata>,
-    /// What came there that no version of the protocol has.
+    /// Members of the request that no version of the protocol has.
     pub unknown: Unknown<SendMessage>,
+    /// The caller who owns the task.
     pub caller: Caller,
-    /// Fires when the task is cancelled. A runner that does not listen is dropped after a grace period.
+    /// Fires when the task is cancelled. The node drops a runner that ignores it for `limits.cancel_grace_ms`.
     pub cancelled: CancellationToken,
-    /// This turn ran before and was cut short by a restart.
+    /// Whether this turn ran before and a restart interrupted it.
     pub resumed: bool,
-    /// With whom the task goes on, for runners that keep links.
+    /// The stored link of the task, for a runner that [`keeps_links`](TaskRunner::keeps_links).
     pub link: Option<Link>,
-    /// With whom the last task of the same conversation went on, for the same.
+    /// The stored link of the last task in the same context, for the same runners.
     pub context_link: Option<Link>,
     /// The trace of the call that began the turn.
     pub trace: TraceId,
-    /// What other systems keep beside it.
+    /// The `tracestate` header of that call.
     pub tracestate: Option<Arc<str>>,
-    /// The protocol extensions that call asked for.
+    /// The protocol extensions that the call asked for.
     pub extensions: Vec<String>,
-    /// The caller's mode of answer, for runners that call a remote agent.
+    /// How the caller wants its answer, for runners that call a remote agent.
     pub reply_mode: ReplyMode,
-    /// Who was chosen to do the work, where `select` chose.
+    /// The replica that [`select`](TaskRunner::select) chose.
     pub selected: Option<Arc<str>>,
-    /// Calls other agents on behalf of the task.
+    /// Calls other agents for the task, under its lineage and from its budget.
     pub delegation: Delegation,
-    /// Looks at memory that came by reference, where the node has a tier.
+    /// Reads memory by reference. `None` if the node has no memory tier.
     pub memory: Option<MemoryRecall>,
 }
 
-/// A turn that could not be finished. The task fails with this as its reason, which its caller can read.
+/// An error that ends a turn. The task fails with it as the reason, which its caller can read.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct RunError {
+    /// The reason that the task fails with.
     pub reason: String,
     /// The message was not taken, and there is no task to speak of.
     pub(crate) refusal: Option<Box<Error>>,
@@ -144,13 +160,23 @@ pub struct RunError {
     pub(crate) facts: Vec<(&'static str, String)>,
 }
 
+/// A failed call that a runner makes for its task fails the task, with the same message.
+impl From<Error> for RunError {
+    fn from(error: Error) -> Self {
+        Self::new(error.message.into_owned())
+    }
+}
+
 impl RunError {
+    /// Makes an error that fails the task. The turn costs what is known of it.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), refusal: None, not_begun: false, facts: Vec::new() }
     }
 
-    /// The agent does not take the message that would have opened a task, and did nothing. The caller gets this error, and
-    /// nothing is left of the task. Once anything was said about the task, or when it goes on with one, the task fails.
+    /// Makes an error that rejects the message which would have opened a task.
+    ///
+    /// The caller gets `error`, and the node keeps nothing of the task. After an update of the task, or for a message that
+    /// continues a task, the task fails instead.
     pub fn refused(error: Error) -> Self {
         Self { reason: error.message.clone().into_owned(), refusal: Some(Box::new(error)), not_begun: true, facts: Vec::new() }
     }
@@ -162,7 +188,7 @@ impl RunError {
         self
     }
 
-    /// No agent could take the work: the task fails, and nothing is charged for it.
+    /// Makes an error for work that no agent began. The task fails and costs nothing.
     pub fn not_begun(reason: impl Into<String>) -> Self {
         Self { not_begun: true, ..Self::new(reason) }
     }

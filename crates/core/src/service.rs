@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use chancery_protocol::{AgentCard, Binding, CallContext, Error, ErrorKind, IdentityProof, Reply, Request, Timestamp};
+use chancery_protocol::{AgentCard, CallContext, Error, ErrorKind, IdentityProof, Reply, Request, Timestamp};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ use crate::push::{Notifier, Outbox, PushParts, PushService};
 use crate::recall::SharedMemory;
 use crate::retention::{Retention, RetentionConfig};
 use crate::skill_route::SkillRouting;
-use crate::streams::Streams;
+use crate::streams::{Streams, streams_offered};
 use crate::tracker::{LoopTracker, watched};
 use crate::{Clock, HopTokenService, Record, RecordNote, Seal, Store, StoreError};
 
@@ -39,11 +39,13 @@ const LOG_READS: usize = 4;
 /// What a call comes back with.
 #[derive(Debug)]
 pub enum Answer {
+    /// A whole reply.
     Reply(Reply),
     /// A reply of many bytes, with the room it has among those that are being answered.
     Large(Reply, AnswerPermit),
     /// A page of a list, to be read task by task.
     Page(Box<PageReader>),
+    /// The events of a task, as they come.
     Stream(Box<Subscription>),
     /// The reply to a blocking send that was not there at the deadline of `call_until`.
     Late(Box<LateReply>),
@@ -53,6 +55,7 @@ pub enum Answer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dedupe {
+    /// A repeated message id has no effect.
     #[default]
     Off,
     /// A message id from the same caller is taken for an idempotency key.
@@ -62,12 +65,19 @@ pub enum Dedupe {
 /// What a control plane is made of.
 #[derive(Debug)]
 pub struct ChanceryParts {
+    /// The agents.
     pub agents: Agents,
+    /// The store of tasks, decisions and budgets.
     pub store: Arc<dyn Store>,
+    /// The clock of timestamps, budgets, retention and tokens.
     pub clock: Arc<dyn Clock>,
+    /// The key that seals page tokens, context ids and addresses.
     pub seal: Arc<dyn Seal>,
+    /// The limits of tasks and streams.
     pub limits: TaskLimits,
+    /// When ended tasks are deleted.
     pub retention: RetentionConfig,
+    /// Whether a repeated message id attaches to its first task.
     pub dedupe: Dedupe,
     /// What governs calls.
     pub rules: Rulebook,
@@ -90,9 +100,7 @@ pub(crate) struct ChanceryInner {
     pub(crate) record: Option<Arc<dyn Record>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seal: Arc<dyn Seal>,
-    /// Whose address is which.
     pub(crate) addresses: Addresses,
-    /// Marks the traces of calls that go out.
     pub(crate) marks: TraceMarks,
     pub(crate) limits: ArcSwap<TaskLimits>,
     pub(crate) dedupe: ArcSwap<Dedupe>,
@@ -126,6 +134,7 @@ pub(crate) struct ChanceryInner {
 }
 
 impl Chancery {
+    /// Starts a control plane. [`recover`](Self::recover) must run before the first call.
     pub fn new(parts: ChanceryParts) -> Self {
         Self(Arc::new(ChanceryInner {
             agents: ArcSwap::from_pointee(parts.agents),
@@ -210,6 +219,7 @@ impl Chancery {
         }
     }
 
+    /// Returns the agents that new calls can reach.
     pub fn agents(&self) -> Arc<Agents> {
         self.0.agents.load_full()
     }
@@ -244,6 +254,7 @@ impl Chancery {
         let _ = self.0.memory.set(memory);
     }
 
+    /// Sets how repeated message ids of later calls are treated.
     pub fn set_dedupe(&self, dedupe: Dedupe) {
         self.0.dedupe.store(Arc::new(dedupe));
     }
@@ -268,10 +279,12 @@ impl Chancery {
         self.0.retention.config.load_full()
     }
 
+    /// Returns how repeated message ids are treated.
     pub fn dedupe(&self) -> Dedupe {
         **self.0.dedupe.load()
     }
 
+    /// Returns the limits of tasks and streams.
     pub fn limits(&self) -> Arc<TaskLimits> {
         self.0.limits.load_full()
     }
@@ -375,22 +388,9 @@ fn extended_card(context: &CallContext, agent: &Agent) -> Result<Arc<AgentCard>,
         return Err(Error::new(ErrorKind::UnsupportedOperation, "this agent has no extended card"));
     };
     match context.standing.proof {
-        IdentityProof::None => {
-            Err(Error::new(ErrorKind::Unauthenticated, "the extended card is for callers who prove who they are"))
-        }
+        IdentityProof::None => Err(Error::new(ErrorKind::Unauthenticated, "the extended card is for authenticated callers only")),
         _ => Ok(Arc::clone(card)),
     }
-}
-
-/// An agent whose card says that it does not stream is not asked for a stream. SWP has no call that asks for one: the events
-/// it reports are part of every task.
-fn streams_offered(context: &CallContext, agent: &Agent, request: &Request) -> Result<(), Error> {
-    let refuses = agent.card.capabilities.streaming == Some(false);
-    if refuses && request.operation().streams() && context.binding != Binding::Swp {
-        let message = format!("agent {} does not stream according to its card; send the message without streaming", agent.name);
-        return Err(Error::new(ErrorKind::UnsupportedOperation, message));
-    }
-    Ok(())
 }
 
 pub(crate) fn push_not_supported() -> Error {

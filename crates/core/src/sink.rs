@@ -1,4 +1,4 @@
-//! How a runner says what it does. Endings consume the sink, so nothing can be said after them.
+//! The sink through which a runner reports updates of its turn. Endings consume it, so no update can follow them.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::live::{LiveTask, NotTaken};
 use crate::restored_parts::{concerns, offload};
 use crate::{Clock, Link, MicroUsd, PartStore};
 
-/// Proof that a turn was ended. Only the sink makes it.
+/// The proof that a turn has ended. Only ending methods of [`TaskUpdateSink`] return it.
 #[derive(Debug)]
 #[must_use]
 pub struct Finished(Option<Box<LastWords>>);
@@ -46,7 +46,9 @@ impl Finished {
     }
 }
 
-/// Why an update was not taken. A runner can only stop then.
+/// The reason why the node took no update: the task has ended, or a limit is reached. The runner can only stop.
+///
+/// It converts to a [`RunError`](crate::RunError), so `?` works in a runner.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SinkClosed(String);
@@ -63,40 +65,43 @@ impl From<NotTaken> for SinkClosed {
     }
 }
 
-/// The outcome of a turn whose agent forwarded something.
+/// The state of a turn after [`TaskUpdateSink::pass`] forwarded an event.
 #[derive(Debug)]
 pub enum Passed {
-    /// It goes on.
+    /// The turn continues.
     Open(TaskUpdateSink),
     /// The task waits for its caller.
     Waiting(WaitingTask),
-    /// It is over.
+    /// The turn has ended.
     Ended(Finished),
 }
 
-/// A task that waits for its caller, while its agent has not said yet that the turn is over.
+/// A task that waits for its caller while the turn of its agent is still open.
 #[derive(Debug)]
 #[must_use]
 pub struct WaitingTask(TaskUpdateSink);
 
 impl WaitingTask {
-    /// The caller's next message is the next turn.
+    /// Ends the turn. The caller's next message begins the next one.
     pub fn finish(self) -> Finished {
         self.0.live.end_with_last();
         Finished(None)
     }
 
-    /// Comes back when the caller has sent a message, which waits for the end of this turn.
+    /// Returns when the caller has sent a message. The message waits for the end of this turn.
     pub async fn message_waits(&self) {
         self.0.live.message_waits().await;
     }
 
-    /// What the agent waited for came by another way than a message.
+    /// Continues the turn, because the agent got what it waited for without a message.
     pub fn go_on(self) -> TaskUpdateSink {
         self.0
     }
 }
 
+/// Reports the updates of a turn, and its end.
+///
+/// Every update is recorded before callers see it. Methods that return [`Finished`] end the turn and consume the sink.
 #[derive(Debug)]
 pub struct TaskUpdateSink {
     live: Arc<LiveTask>,
@@ -117,23 +122,23 @@ impl TaskUpdateSink {
         Self { live, clock, limits, part_store, away: None }
     }
 
-    /// What an update says that the whole task has cost until then.
+    /// Returns the cost of the whole task so far, if the event reports it.
     pub fn reported_cost(event: &TaskEvent) -> Option<MicroUsd> {
         CostReport::of(event)?.usd()
     }
 
-    /// The task is being worked on; `message` may say how far.
+    /// Reports that the agent works on the task. `message` can tell the progress.
     pub async fn working(&mut self, message: Option<Message>) -> Result<(), SinkClosed> {
         let event = self.status(TaskState::Working, message, None, self.clock.now());
         self.update(event).await
     }
 
-    /// A whole artifact. One of the same id is replaced.
+    /// Adds a whole artifact, or replaces the one with the same id.
     pub async fn artifact(&mut self, artifact: Artifact) -> Result<(), SinkClosed> {
         self.chunk(artifact, false, true).await
     }
 
-    /// One more chunk of an artifact: `append` continues the one of this id, otherwise it is started again.
+    /// Adds a piece of an artifact. With `append` it continues the artifact of this id, without it the artifact starts again.
     pub async fn chunk(&mut self, artifact: Artifact, append: bool, last_chunk: bool) -> Result<(), SinkClosed> {
         if control_character(artifact.artifact_id.as_str()).is_some() {
             return Err(SinkClosed(format!("the artifact id {:?} has a control character", artifact.artifact_id.as_str())));
@@ -142,60 +147,65 @@ impl TaskUpdateSink {
         self.update(TaskEvent::Artifact(chunk)).await
     }
 
-    /// A new id for an artifact of this task.
+    /// Makes a new id for an artifact of this task.
     pub fn new_artifact_id(&self) -> ArtifactId {
         ArtifactId::new(fresh_id())
     }
 
-    /// A message of the agent in this task's conversation.
+    /// Makes a message of the agent. It is sent when an update or an ending has it.
     pub fn message(&self, parts: Vec<Part>) -> Message {
         Message::of_parts(Role::Agent, MessageId::new(fresh_id()), parts)
     }
 
-    /// A message of one text part.
+    /// Makes a message of the agent with one text part.
     pub fn text(&self, text: impl Into<String>) -> Message {
         self.message(vec![Part::text(text)])
     }
 
+    /// Ends the turn and the task: the work is done.
     pub fn complete(self, message: Option<Message>) -> Finished {
         self.end(TaskState::Completed, message)
     }
 
+    /// Ends the turn and the task: the work failed for this reason.
     pub fn fail(self, reason: impl Into<String>) -> Finished {
         let message = self.text(reason);
         self.end(TaskState::Failed, Some(message))
     }
 
+    /// Ends the turn and the task: the agent does not do this work, for this reason.
     pub fn reject(self, reason: impl Into<String>) -> Finished {
         let message = self.text(reason);
         self.end(TaskState::Rejected, Some(message))
     }
 
-    /// Stopped because of a cancel or a limit.
+    /// Ends the turn and the task: the agent stopped because of a cancel or a limit.
     pub fn canceled(self) -> Finished {
         self.end(TaskState::Canceled, None)
     }
 
-    /// The caller must say more; its next message on this task is the next turn.
+    /// Ends the turn with a question. The caller's next message on this task begins the next turn.
     pub fn input_required(self, question: Message) -> Finished {
         self.end(TaskState::InputRequired, Some(question))
     }
 
-    /// The caller must authorise something by means outside the protocol, and the turn goes on: the agent says more by itself
-    /// once it may. Streams stay open; blocking callers get the task as it is now. A message that the caller sends meanwhile waits for
-    /// the end of this turn: [`WaitingTask::message_waits`] says that there is one, and [`WaitingTask::finish`] lets it in.
+    /// Reports that the caller must authorise something outside the protocol. The turn continues, without a message of the caller.
+    ///
+    /// Streams stay open. Blocking callers get the task as it is now. A message that the caller sends meanwhile waits for the
+    /// end of this turn: [`WaitingTask::message_waits`] reports it, and [`WaitingTask::finish`] makes it the next turn.
     pub async fn await_authorization(mut self, explanation: Message) -> Result<WaitingTask, SinkClosed> {
         let event = self.status(TaskState::AuthRequired, Some(explanation), None, self.clock.now());
         self.update(event).await?;
         Ok(WaitingTask(self))
     }
 
-    /// The caller must authorise something, by means outside the protocol, and send a message then.
+    /// Ends the turn because the caller must authorise something outside the protocol. Its next message begins the next turn.
     pub fn auth_required(self, explanation: Message) -> Finished {
         self.end(TaskState::AuthRequired, Some(explanation))
     }
 
-    /// Answers with a message instead of a task. Only before any update, and only by a runner that said it may.
+    /// Ends the turn with a message instead of a task. It must come before any update, from a runner whose
+    /// [`may_reply_with_message`](crate::TaskRunner::may_reply_with_message) is `true`.
     pub fn reply(self, mut message: Message) -> Finished {
         // The original protocol has no answer but a task.
         if self.live.record.dialect.version() == Version::Original {
@@ -207,43 +217,42 @@ impl TaskUpdateSink {
         self.take_ending(TaskEvent::Replied(Arc::new(message)), at)
     }
 
-    /// Adds facts of the agent's own to the task.
+    /// Adds metadata to the task. Members that exist are replaced.
     pub async fn annotate(&mut self, metadata: Metadata) -> Result<(), SinkClosed> {
         let event = self.status(TaskState::Working, None, Some(metadata), self.clock.now());
         self.update(event).await
     }
 
-    /// The agent refused to stop, with this error, and goes on. Answers the token that a later cancel fires; `None` if the
-    /// turn has to stop all the same.
+    /// Reports that the agent rejected a cancel with this error, and continues. Returns the token that a later cancel fires, or
+    /// `None` if the turn must stop anyway.
     pub fn refuse_cancel(&self, error: chancery_protocol::Error) -> Option<CancellationToken> {
         self.live.refuse_cancel(error)
     }
 
-    /// The agent answered a cancel with its task, in any state: that is the answer to the caller.
+    /// Reports that the agent answered a cancel with its task. The caller of the cancel gets the task as it is now.
     pub fn answer_cancel(&self) {
         self.live.answer_cancel();
     }
 
-    /// Shows the task to its caller before anything was said of it: the agent has it, so that it will be answered with neither a
-    /// message nor a refusal. `false` if the task is being withdrawn.
+    /// Shows the task to its caller before the first update. The agent has accepted the message, so its answer is a task.
+    /// Returns `false` if the task is being withdrawn.
     pub fn show_task(&self) -> bool {
         self.live.show_task()
     }
 
-    /// Notes with whom the task is about to go on, so that calls which name its context are known. It is not kept.
+    /// Sets the link that the task is about to get, so that calls which name its context are placed. It is not stored.
     pub fn expect_link(&self, link: &Link) {
         if let Some(node) = self.live.node() {
             node.set_link(link);
         }
     }
 
-    /// Notes with whom the task goes on, so that it is found again after a restart too. Kept together with the next update.
+    /// Sets the link of the task: which remote agent works on it, and under which ids. It is stored with the next update.
     pub fn link(&mut self, link: Link) {
         self.live.set_link(link);
     }
 
-    /// Forwards an event of a remote agent, with all it carries. For runners of such an agent, which learn
-    /// only from its events whether they end the turn.
+    /// Forwards an event of a remote agent with all its members. The event decides whether the turn ends.
     pub async fn pass(mut self, event: TaskEvent) -> Result<Passed, SinkClosed> {
         match event {
             TaskEvent::Status(StatusChange { status, metadata, unknown }) => {

@@ -24,7 +24,9 @@ const GROWTH: u64 = 8;
 /// A task as it was after entry `seq`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskSnapshot {
+    /// The last entry of the log that it covers.
     pub seq: u64,
+    /// The task after that entry.
     pub task: Arc<Task>,
 }
 

@@ -12,24 +12,31 @@ pub enum StoreTrouble {
     Damaged,
 }
 
+/// A failure of a store, with its cause and whether waiting can help.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct StoreError {
+    /// What failed.
     pub message: String,
+    /// What the failure says about the store.
     pub trouble: StoreTrouble,
+    /// The error of the database or the file.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl StoreError {
+    /// Makes an error without a cause, of a store that works.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), trouble: StoreTrouble::None, source: None }
     }
 
+    /// Makes an error with its cause, of a store that works.
     pub fn caused_by(message: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { source: Some(source.into()), ..Self::new(message) }
     }
 
+    /// Sets what the failure says about the store.
     #[must_use]
     pub fn of_trouble(self, trouble: StoreTrouble) -> Self {
         Self { trouble, ..self }

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chancery_protocol::{CallAccount, Error, ErrorKind, TaskId};
+use chancery_protocol::{Binding, CallAccount, CallContext, Error, ErrorKind, Request, TaskId};
 
+use crate::agents::Agent;
 use crate::limits::TaskLimits;
 
 #[derive(Debug, Default)]
@@ -18,6 +19,17 @@ struct Open {
     /// By account, across connections.
     callers: HashMap<CallAccount, usize>,
     tasks: HashMap<TaskId, usize>,
+}
+
+/// Rejects a stream of an agent whose card says that it does not stream. A task over SWP is no stream in this sense: its events are
+/// part of every task.
+pub(crate) fn streams_offered(context: &CallContext, agent: &Agent, request: &Request) -> Result<(), Error> {
+    let refuses = agent.card.capabilities.streaming == Some(false);
+    if refuses && request.operation().streams() && context.binding != Binding::Swp {
+        let message = format!("agent {} does not stream according to its card; send the message without streaming", agent.name);
+        return Err(Error::new(ErrorKind::UnsupportedOperation, message));
+    }
+    Ok(())
 }
 
 /// A place among the open streams. Dropping it gives the place back.

@@ -194,6 +194,7 @@ impl ChanceryInner {
             decision: None,
             register,
             notes,
+            answers: None,
         };
         match self.store.append(append).await.map_err(internal)? {
             Appended::Recorded | Appended::RecordedBehind => {}

@@ -8,7 +8,9 @@ use crate::Seal;
 /// The task that a hop token names, and a digest of its place in its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenTask {
+    /// The task.
     pub task: TaskId,
+    /// A digest of its place in the tree.
     pub place: [u8; 8],
 }
 

@@ -15,21 +15,33 @@ use crate::{Decision, Governed, LedgerRow, LineageRecord, PlacedCalls, Spend, Tr
 /// One task of a tree.
 #[derive(Clone, Debug, Serialize)]
 pub struct TreeTask {
+    /// The id of the task.
     pub task: TaskId,
+    /// The agent that works on it.
     pub agent: AgentName,
+    /// The tenant of its owner.
     pub tenant: Arc<str>,
+    /// The name of its owner.
     pub caller: Arc<str>,
+    /// Its state.
     pub state: TaskState,
+    /// The time when it was made.
     pub created_at: Timestamp,
+    /// The time of the last change of its state.
     pub status_at: Timestamp,
+    /// Its place in the tree.
     #[serde(flatten)]
     pub kinship: LineageRecord,
+    /// What it reserved and spent.
     pub spend: Spend,
 }
 
+/// A root task with all tasks below it.
 #[derive(Clone, Debug, Serialize)]
 pub struct CallTree {
+    /// The task that the tree began with.
     pub root: TaskId,
+    /// The trace id of the tree.
     pub trace: TraceId,
     /// In the order they were made, the root first.
     pub tasks: Vec<TreeTask>,
@@ -48,17 +60,26 @@ pub struct TreePage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CascadeOutcome {
+    /// The task was cancelled.
     Cancelled,
+    /// The task had ended before.
     AlreadyDone,
+    /// The agent rejected the cancel, and the task continues.
     Refused,
+    /// The task has ended here, and its remote agent did not confirm that it stopped.
     Unreachable,
 }
 
+/// The outcome of a cascade for one task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cascaded {
+    /// The id of the task.
     pub task: TaskId,
+    /// The agent that worked on it.
     pub agent: AgentName,
+    /// Its depth in the tree.
     pub depth: u32,
+    /// What happened to it.
     pub outcome: CascadeOutcome,
     /// Why it was not cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,6 +164,7 @@ impl Chancery {
         Ok(Some((governed, later)))
     }
 
+    /// Returns the decision with this id.
     pub async fn explain_decision(&self, id: &str) -> Result<Option<Decision>, Error> {
         self.0.store.decision(id).await.map_err(internal)
     }

@@ -106,7 +106,11 @@ impl CallHead {
         let lines = HeadLines::of(headers);
         let last_event_id = match text(lines.last_event_id, LAST_EVENT_ID)? {
             None | Some("") => None,
-            Some(id) => Some(id.trim().parse().map_err(|_| Error::invalid_field("Last-Event-ID", "must be a number we sent"))?),
+            Some(id) => Some(
+                id.trim()
+                    .parse()
+                    .map_err(|_| Error::invalid_field("Last-Event-ID", "must be an event id that this node sent"))?,
+            ),
         };
         Ok(Self { last_event_id, ..Self::of_lines(&lines)? })
     }

@@ -46,7 +46,7 @@ impl GrpcDoors {
 
     /// 415, as every HTTP server answers a content type that it does not read.
     pub(crate) async fn call<B: Body>(&self, _: Request<B>) -> DoorResponse {
-        let error = Error::new(ErrorKind::ContentTypeNotSupported, "this node does not speak gRPC; call it over JSON-RPC");
+        let error = Error::new(ErrorKind::ContentTypeNotSupported, "this node does not serve gRPC; call it over JSON-RPC");
         let mut response = response::rest_error(&error, Version::V1_0);
         *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         response

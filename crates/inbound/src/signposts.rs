@@ -100,7 +100,7 @@ impl Doors {
             Some(agent) => Ok((Spot { agent: Some(agent.name.clone()), ..spot }, rest)),
             None => Err(Error::new(
                 ErrorKind::MethodNotFound,
-                "no agent of this name is served here; GET /agents lists those that are",
+                "this node serves no agent of this name; GET /agents lists the agents that you may call",
             )),
         }
     }

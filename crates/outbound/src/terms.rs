@@ -22,7 +22,9 @@ pub struct ConnectionTerms {
     pub secret: Option<SecretString>,
     /// Signs every call.
     pub signer: Option<RequestSigner>,
+    /// The client certificate.
     pub certificate: Option<ClientCertificate>,
+    /// The trusted roots.
     pub trust: TrustedRoots,
 }
 
@@ -42,6 +44,7 @@ pub enum TrustedRoots {
 pub struct ClientCertificate {
     /// The caller's certificate first, then those that lead to its root.
     pub chain: Vec<CertificateDer<'static>>,
+    /// The private key.
     pub key: Arc<PrivateKeyDer<'static>>,
 }
 
@@ -59,6 +62,7 @@ pub struct RequestSigner {
 }
 
 impl RequestSigner {
+    /// Makes a signer with the key of an agent and a clock.
     pub fn new(key: SigningKey<Cards>, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self { key, now: Arc::new(now) }
     }

@@ -2,11 +2,10 @@
 //!
 //! ```
 //! use axum::{Router, routing::post};
-//! use chancery_identity::webhook::HmacSecret;
-//! use chancery_receiver::{AcceptedDelivery, ReceivedDelivery, Receiver};
+//! use chancery_receiver::{AcceptedDelivery, HmacSecret, ReceivedDelivery, Receiver};
 //!
 //! async fn hook(delivery: ReceivedDelivery) -> AcceptedDelivery {
-//!     // Work on delivery.notification here. Whatever is not accepted is sent again.
+//!     // Work on delivery.notification here. The sender repeats a delivery that is not accepted.
 //!     delivery.accept().await
 //! }
 //!
@@ -29,6 +28,8 @@ mod receiver;
 mod refusal;
 
 pub use builder::{Builder, Incomplete};
+pub use chancery_identity::webhook::{HmacSecret, PushKeys, ReplayMemory, SecretFault};
+pub use chancery_protocol::TaskId;
 pub use chancery_wire::{Notification, NotificationForm};
 pub use clock::{MachineClock, ReceiverClock};
 pub use delivery::{AcceptedDelivery, ReceivedDelivery};

@@ -78,8 +78,8 @@ impl RecursionError {
 impl fmt::Display for RecursionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Depth { depth, limit, path } => write!(f, "the call has depth {depth}, the limit is {limit}: {path}"),
-            Self::Revisit { agent, path } => write!(f, "{agent} is waiting for this very call: {path}"),
+            Self::Depth { depth, limit, path } => write!(f, "the call has depth {depth}, and max_call_depth is {limit}: {path}"),
+            Self::Revisit { agent, path } => write!(f, "{agent} already waits for the answer to this chain of calls: {path}"),
         }
     }
 }

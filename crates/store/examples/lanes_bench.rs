@@ -90,6 +90,7 @@ fn told(number: u64) -> Append {
         decision: None,
         register: Some(Box::new(NewRegistration { registration, limits, held: false, snapshot: false })),
         notes: Vec::new(),
+        answers: None,
     }
 }
 

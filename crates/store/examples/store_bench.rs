@@ -239,6 +239,7 @@ fn appends() -> [Append; 2] {
             decision: None,
             register: None,
             notes: Vec::new(),
+            answers: None,
         },
         Append {
             task: record,
@@ -251,6 +252,7 @@ fn appends() -> [Append; 2] {
             decision: None,
             register: None,
             notes: Vec::new(),
+            answers: None,
         },
     ]
 }

@@ -8,6 +8,7 @@ mod lockfiles;
 mod machine_paths;
 pub(crate) mod opening;
 mod own_files;
+mod pages;
 mod promises;
 mod proof_types;
 mod prose;
@@ -67,6 +68,7 @@ fn violations(packages: &[Package], files: &[File]) -> Vec<Violation> {
     violations.extend(listings::violations(packages));
     violations.extend(threat_rows::violations(files));
     violations.extend(promises::violations(files));
+    violations.extend(pages::violations(files));
     violations.extend(type_names::violations(files));
     for file in files {
         violations.extend(opening::violations(file));

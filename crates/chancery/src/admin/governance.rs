@@ -105,10 +105,8 @@ async fn cancel(State(admin_state): State<AdminState>, AdminPath(id): AdminPath<
 
 /// A task that was not open any more when it was to be cancelled.
 async fn ended(chancery: &Chancery, task: &TaskId) -> Result<Cascaded, Fault> {
-    let (governed, _) = chancery
-        .explain_task(task)
-        .await?
-        .ok_or_else(|| Fault::unknown(format!("nothing is kept of a task {}", task.as_str())))?;
+    let (governed, _) =
+        chancery.explain_task(task).await?.ok_or_else(|| Fault::unknown(format!("there is no task {}", task.as_str())))?;
     let (stored, _) = chancery.operator_get(task.as_str()).await?;
     Ok(Cascaded {
         task: task.clone(),
@@ -149,7 +147,7 @@ async fn explain(State(admin_state): State<AdminState>, AdminPath(id): AdminPath
     }
     match chancery.explain_decision(&id).await? {
         Some(decision) => Ok(Json(json!({ "decision": with_page(&decision) }))),
-        None => Err(Fault::unknown(format!("nothing is kept of a task or a decision {id}"))),
+        None => Err(Fault::unknown(format!("there is no task and no decision {id}"))),
     }
 }
 

@@ -164,7 +164,7 @@ pub(super) async fn unknown_tree(chancery: &Chancery, id: &str) -> Result<Fault,
     // Whoever cut an id short meant the one that goes on.
     let begun = ids.clone().find(|task| id.len() >= 8 && task.starts_with(id));
     let near = begun.or_else(|| crate::config::nearest(id, ids)).map(|near| format!("; did you mean `{near}`?"));
-    Ok(Fault::unknown(format!("no tree is kept that {id} is the trace or a task of{}", near.unwrap_or_default())))
+    Ok(Fault::unknown(format!("there is no tree with the trace or the task {id}{}", near.unwrap_or_default())))
 }
 
 /// The kind of a scope, and its name; none means everything.

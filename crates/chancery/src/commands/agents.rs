@@ -48,40 +48,51 @@ pub(super) struct AgentsCommand {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// List the agents, how they are called and what waits for approval
+    /// List the agents, how the node calls them, and cards that wait for approval
     #[command(name = "ls", alias = "list")]
     List,
-    /// Show one agent: its version, binding and address, its deviations, what was learnt about it, and its last fault
-    Show { name: String },
+    /// Show one agent: version, binding, address, deviations, learnt facts and the last fault
+    Show {
+        /// The name of the agent
+        name: String,
+    },
     /// Check a remote agent: what works, what deviates, and which settings to write
     Doctor(Box<Doctor>),
     /// Add a remote agent behind the node
     Add(Box<Add>),
-    /// Remove an added agent; its tasks are kept, and are listed again if you add an agent of the same name
+    /// Remove an added agent; its tasks stay, and callers reach them again if you add an agent of the same name
     #[command(name = "rm", alias = "remove")]
-    Remove { name: String },
-    /// Take over the card of an agent that promises something else than the approved one
+    Remove {
+        /// The name of the agent
+        name: String,
+    },
+    /// Approve a card that differs from the approved one
     Approve {
+        /// The name of the agent
         name: String,
         /// Forget the approved card and accept the current one, with any signer
         #[arg(long, conflicts_with = "digest")]
         anew: bool,
-        /// Only if it is still this card, by the digest that `chancery agents ls` shows
+        /// Approve only the card with this digest, which `chancery agents ls` shows
         #[arg(long, value_name = "DIGEST")]
         digest: Option<String>,
     },
-    /// Show how the replicas of an agent do
-    Health { name: String },
-    /// Print the address of an agent: the base URL to give to it, by which the node knows that it calls
-    ///
-    /// Configure the agent with this URL in the place of the node's own. Its peers are URL/agents/OTHER, and cards under it
-    /// use it too. It places the calls of an agent that forwards neither a hop token nor its trace, so that loops are found
-    /// and tree budgets hold. The URL identifies the agent and grants nothing; a client that has it can spend the money of that
-    /// agent's tasks. JSON-RPC and HTTP+JSON only: gRPC and SWP have no path to put it in. A node with --memory has other
-    /// addresses after each start.
-    Url {
+    /// Show the health of the replicas of an agent
+    Health {
+        /// The name of the agent
         name: String,
-        /// Make another address; the old one holds for 24 hours
+    },
+    /// Print the address of an agent: the base URL that identifies its calls
+    ///
+    /// Configure the agent with this URL instead of the node's own. Its peers are URL/agents/OTHER, and cards below the URL
+    /// use it too. The node can then place the calls of an agent that forwards neither a hop token nor its trace, so it finds
+    /// loops and applies the budgets of trees. The URL identifies the agent and grants nothing. A client with the URL can spend
+    /// the money of that agent's tasks. It works over JSON-RPC and HTTP+JSON. A node with --memory has other addresses after
+    /// each start.
+    Url {
+        /// The name of the agent
+        name: String,
+        /// Make another address; the old one stays valid for 24 hours
         #[arg(long)]
         rotate: bool,
     },
@@ -89,25 +100,25 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Add {
-    /// Where the agent, or its card, is; several for replicas that are the same
+    /// The URL of the agent or of its card; several for the replicas of one agent
     #[arg(value_name = "URL", required = true)]
     urls: Vec<String>,
-    /// 1 to 64 of a-z, 0-9, '-' and '_'; it is served at /agents/NAME
+    /// The name, served at /agents/NAME: 1 to 64 of a-z, 0-9, '-' and '_'
     #[arg(long, value_name = "NAME")]
     name: String,
     /// The rule for the card's signature
     #[arg(long, value_name = "HOW", default_value = "if-present", value_parser = verify)]
     verify: CardVerification,
-    /// The agent id that the card must be signed by
+    /// The AgentID that must have signed the card
     #[arg(long, value_name = "ID")]
     agent_id: Option<AgentId>,
-    /// A file of the node's machine with keys its card may be signed with, as JWK or JWKS
+    /// A file on the node's machine with the keys that may sign the card: JWK or JWKS
     #[arg(long, value_name = "FILE")]
     card_keys: Option<PathBuf>,
-    /// The variable of the node's environment with the bearer token it is shown
+    /// The variable of the node's environment with the bearer token for the agent
     #[arg(long, value_name = "VARIABLE", conflicts_with = "api_key_env")]
     bearer_env: Option<String>,
-    /// The variable of the node's environment with the API key it is shown
+    /// The variable of the node's environment with the API key for the agent
     #[arg(long, value_name = "VARIABLE")]
     api_key_env: Option<String>,
     /// The name on the card, if not the agent's own
@@ -116,7 +127,7 @@ struct Add {
     /// The description on the card, if not the agent's own
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Follow its card wherever it goes
+    /// Accept every later card without approval
     #[arg(long)]
     no_pin: bool,
     #[command(flatten)]

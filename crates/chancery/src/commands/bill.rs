@@ -32,7 +32,7 @@ pub(super) struct BillCommand {
     /// How far back: a number with s, m, h or d, as in 90s, 10m, 24h or 30d
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     since: Duration,
-    /// What each line is for
+    /// What to add up by
     #[arg(long, value_name = "WHAT", default_value = "agent", value_parser = ["root", "caller", "agent", "skill", "tenant"])]
     by: String,
     /// Print comma-separated values with a header line and without the total

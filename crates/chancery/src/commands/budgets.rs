@@ -31,7 +31,7 @@ pub(super) struct Budgets {
     /// Only the caps of this name; for a tree, any of its tasks
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Accept a name that is unknown here
+    /// Accept a name that the node does not know
     #[arg(long)]
     unknown_ok: bool,
 }

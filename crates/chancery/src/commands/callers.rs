@@ -40,41 +40,45 @@ pub(super) struct CallersCommand {
 enum Command {
     /// Add a caller and print its key
     Add(Add),
-    /// List who may call
+    /// List the callers
     #[command(name = "ls", alias = "list")]
     List,
     /// Give a caller a new key and print it
     Rotate {
+        /// The name of the caller
         name: String,
-        /// How long the keys it has still work
+        /// How long the old keys still work
         #[arg(long, value_name = "TIME", default_value = "24h", value_parser = duration)]
         overlap: Duration,
     },
-    /// Take every credential from a caller, at once
+    /// Revoke every credential of a caller, at once
     #[command(name = "rm", alias = "revoke")]
-    Revoke { name: String },
+    Revoke {
+        /// The name of the caller
+        name: String,
+    },
 }
 
 #[derive(clap::Args)]
 struct Add {
-    /// 1 to 64 of a-z, 0-9, '-', '_' and '.'
+    /// The name: 1 to 64 of a-z, 0-9, '-', '_' and '.'
     name: String,
-    /// The tenant it belongs to; it sees only its own tasks
+    /// The tenant of the caller
     #[arg(long, value_name = "TENANT")]
     tenant: Option<String>,
-    /// The agent of this node that it is
+    /// The agent of this node that calls with these credentials
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// An agent it may call, or one skill of it; can be given several times [default: everything]
     #[arg(long, value_name = "AGENT[/SKILL]")]
     may_call: Vec<CallGrant>,
-    /// A name of its certificate: spiffe://…, uri:URI, dns:NAME or sha256:HEX
+    /// A name in its certificate: spiffe://…, uri:URI, dns:NAME or sha256:HEX
     #[arg(long = "certificate", value_name = "NAME")]
     certificates: Vec<CertificateName>,
-    /// The id of the key it signs its requests with
+    /// The AgentID of the key that signs its requests
     #[arg(long = "agent-id", value_name = "ID")]
     agent_ids: Vec<AgentId>,
-    /// An issuer of the config, and whom its tokens are about
+    /// An issuer of the config, and the subject of its tokens
     #[arg(long = "token", value_name = "ISSUER:SUBJECT", value_parser = token_subject)]
     tokens: Vec<TokenSubject>,
 }
@@ -134,12 +138,9 @@ fn hand_over(answer: &Value, json: bool) -> Result<(), Failure> {
     }
     match answer["key"].is_string() {
         true => remark(&format!(
-            "this is the key of {name}: keep it now, it is shown nowhere again. A lost one is replaced with `chancery callers \
-             rotate {name}`"
+            "the key of {name}; store it now, it is not shown again. `chancery callers rotate {name}` replaces a lost key"
         )),
-        false => {
-            remark(&format!("{name} proves itself without a key; `chancery callers rotate {name}` gives it one all the same"))
-        }
+        false => remark(&format!("{name} authenticates without a key; `chancery callers rotate {name}` makes one")),
     }
     if answer["open"] == true {
         remark(

@@ -37,7 +37,7 @@ Examples:
   chancery card card.json                                  in a file; `-` reads stdin
   chancery card --a2a-version 0.3 https://agent.example.org
   chancery card --agent-id ID https://agent.example.org    signed by that agent, or it is refused
-  chancery card --extended --key-file planner.key          what only callers who prove who they are get to see
+  chancery card --extended --key-file planner.key          the card for authenticated callers
   chancery card --extended --binding GRPC https://agent.example.org
 
 Signatures are verified with the keys at the address they name, if that is where the card came from, or with those you
@@ -46,13 +46,13 @@ give. Exit code 1 when a signature does not verify, or when the card lacks what 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Card {
-    /// The agent's address, or a file with a card [default: the node on this machine]
+    /// The agent's URL, or a file with a card [default: the node on this machine]
     #[arg(value_name = "URL|FILE")]
     from: Option<String>,
     /// The protocol version to ask for: 1.0, 0.3 or original; `none` lets the server choose [default: 1.0]
     #[arg(long, value_name = "VERSION", value_parser = asked_version)]
     a2a_version: Option<AskedVersion>,
-    /// Ask for the extended card, as a caller, in the version and binding that the card names
+    /// Ask for the extended card too, with the caller's credentials
     #[arg(long)]
     extended: bool,
     /// Ask for the extended card over this binding: JSONRPC, HTTP+JSON or GRPC
@@ -61,10 +61,10 @@ pub(super) struct Card {
     /// Verify with the public keys in this file only: JWK, JWKS or PEM
     #[arg(long, visible_alias = "key", value_name = "FILE")]
     verify_key: Option<PathBuf>,
-    /// The agent that must have signed the card, by the id of its key
+    /// The AgentID that must have signed the card
     #[arg(long, value_name = "ID")]
     agent_id: Option<AgentId>,
-    /// An unsigned card, or one whose key is unknown, is a failure too
+    /// Fail if the card is unsigned or its key is unknown
     #[arg(long)]
     require_signature: bool,
     #[command(flatten)]
@@ -141,7 +141,7 @@ impl Card {
             return Ok(From::Web(from.clone()));
         }
         if self.extended {
-            return Err(Failure::Usage("an extended card comes from an agent: say its URL".to_owned()));
+            return Err(Failure::Usage("an extended card needs the URL of its agent".to_owned()));
         }
         let mut text = String::new();
         let read = match from.as_str() {
@@ -193,7 +193,7 @@ async fn extended(agent: &TypedAgent) -> Result<FetchedCard, Failure> {
             Ok(Reply::Card(card)) => {
                 return on_paper(agent.typed().url().to_string(), card_text(interface.version, &card));
             }
-            Ok(_) => return Err(Failure::Refused("the agent answered something that is no card".to_owned())),
+            Ok(_) => return Err(Failure::Refused("the agent's answer is not a card".to_owned())),
             Err(error) => error,
         };
         let explained = agent.explained(interface, &error);

@@ -28,7 +28,7 @@ pub(super) struct CredentialArgs {
     /// Sign the call with the agent's own Ed25519 key in this file: PEM, or a seed of 32 bytes in hex or base64
     #[arg(long, value_name = "FILE")]
     sign_with: Option<PathBuf>,
-    /// Believe certificates of these roots (PEM) too
+    /// Trust certificates of these roots (PEM) too
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
     #[command(flatten)]
@@ -39,10 +39,10 @@ pub(super) struct CredentialArgs {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Credentials")]
 pub(super) struct OwnCertificate {
-    /// The certificate (PEM) to show a server that asks for one
+    /// The client certificate (PEM)
     #[arg(long, value_name = "FILE", global = true, requires = "client_key", env = "CHANCERY_CLIENT_CERT")]
     client_cert: Option<PathBuf>,
-    /// The key (PEM) of that certificate
+    /// The key (PEM) of the client certificate
     #[arg(long, value_name = "FILE", global = true, requires = "client_cert", env = "CHANCERY_CLIENT_KEY")]
     client_key: Option<PathBuf>,
 }
@@ -64,7 +64,9 @@ impl CredentialArgs {
             (Some(file), _) => read_secret(file, "the key")?,
             (None, Some(name)) => {
                 let value = std::env::var(name);
-                value.map_err(|_| Failure::Usage(format!("the environment has no {name} to take the key from")))?.into()
+                value
+                    .map_err(|_| Failure::Usage(format!("the environment variable {name} is not set; it must contain the key")))?
+                    .into()
             }
             (None, None) if is_signed => return Ok(None),
             (None, None) => match std::env::var(KEY_VARIABLE) {

@@ -19,11 +19,11 @@ pub(super) struct Evidence {
 enum EvidenceCommand {
     /// Convert an A2A packet into evidence events
     Convert(convert::Convert),
-    /// Write a bundle of what a node has recorded
+    /// Write a bundle of a node's record
     Export(export::Export),
-    /// Check a bundle, without any node, and name the first fault
+    /// Check a bundle without a node, and name the first fault
     Verify(verify::VerifyBundleCommand),
-    /// Go through the record of a node and say how it stands
+    /// Check the record of a node
     Status(status::Status),
 }
 

@@ -40,14 +40,14 @@ pub(super) struct FreezeCommandArgs {
     /// The reason; stored, and shown in the error of rejected calls
     #[arg(long, global = true, value_name = "TEXT")]
     why: Option<String>,
-    /// Accept a name that is unknown here; a caller without a tenant is then one of `default`
+    /// Accept a name that the node does not know; a caller without a tenant then belongs to `default`
     #[arg(long, global = true)]
     unknown_ok: bool,
 }
 
 #[derive(clap::Subcommand)]
 enum FreezeCommand {
-    /// List what is frozen
+    /// List the freezes
     #[command(name = "ls", alias = "list")]
     List,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub(super) struct Thaw {
     node: NodeArgs,
     #[command(subcommand)]
     scope: FreezableScope,
-    /// What is not frozen, or not known, is no error
+    /// Exit with 0 too if nothing is frozen there, or the name is unknown
     #[arg(long, global = true)]
     unknown_ok: bool,
 }
@@ -74,11 +74,20 @@ enum FreezableScope {
         id: String,
     },
     /// A caller: NAME, or TENANT/NAME where tenants have callers of the same name
-    Caller { name: String },
+    Caller {
+        /// The name of the caller
+        name: String,
+    },
     /// An agent of the node
-    Agent { name: String },
+    Agent {
+        /// The name of the agent
+        name: String,
+    },
     /// A tenant with all its callers
-    Tenant { name: String },
+    Tenant {
+        /// The name of the tenant
+        name: String,
+    },
     /// The whole node
     Everything,
 }

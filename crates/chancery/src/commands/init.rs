@@ -26,10 +26,10 @@ pub(super) struct Init {
     /// A remote agent behind the node; can be given several times [default: the echo agent]
     #[arg(long = "agent", value_name = "URL")]
     agents: Vec<String>,
-    /// The config of an rvagent-a2a server to take over, TOML or JSON
+    /// Convert this config of an rvagent-a2a server, TOML or JSON
     #[arg(long, value_name = "FILE", conflicts_with = "agents")]
     from: Option<PathBuf>,
-    /// Write over files that are there
+    /// Replace existing files
     #[arg(long)]
     force: bool,
 }
@@ -49,7 +49,7 @@ impl Init {
         if !self.force
             && let Some(there) = [&self.config, &schema_file].into_iter().find(|file| file.exists())
         {
-            return Err(Failure::Refused(format!("{} is there already; --force writes over it", there.display())));
+            return Err(Failure::Refused(format!("{} exists; --force replaces it", there.display())));
         }
         write(&schema_file, &schema_text(), self.force)?;
         write(&self.config, &text, self.force)?;

@@ -20,7 +20,7 @@ Examples:
   chancery keys ls                                  every key: whose it is, what it signs, and until when
   chancery keys show KID                            one key
   chancery keys rotate push                         a new key, published now and used in ten minutes
-  chancery keys rotate push --now                   used at once: receivers that cache keys may refuse it for a while
+  chancery keys rotate push --now                   sign with it at once; receivers that cache keys may reject it
   chancery keys rotate cards --agent echo --yes     the agent gets a new id, too
 
 The uses are cards, hop-tokens, push, receipts and, with memory.tier, memory-grants. The old key stays published for --overlap after its
@@ -37,9 +37,9 @@ pub(super) struct KeysCommandArgs {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// List the public side of every key
+    /// List the public keys
     Ls,
-    /// Show the public side of one key
+    /// Show one public key
     #[command(override_usage = "chancery keys show [OPTIONS] <KID>")]
     Show {
         /// Its kid, or the beginning of it
@@ -47,7 +47,7 @@ enum Command {
         #[arg(value_name = "KID")]
         kid: Option<String>,
     },
-    /// Make new keys for one use
+    /// Replace the keys of one use
     Rotate(Rotate),
 }
 
@@ -56,7 +56,7 @@ struct Rotate {
     /// What the keys sign: cards, hop-tokens, push, receipts or memory-grants
     #[arg(value_name = "USE")]
     key_use: KeyUse,
-    /// Whose cards [default: those of the only agent]
+    /// The agent whose cards the key signs [default: the only agent]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// Sign with the new key at once
@@ -68,7 +68,7 @@ struct Rotate {
     /// How long the old key stays published after that
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = duration)]
     overlap: Duration,
-    /// Change the agent's id
+    /// Confirm that the AgentID changes
     #[arg(long)]
     yes: bool,
 }
@@ -156,9 +156,9 @@ impl Rotate {
         match (&self.agent, agents[..].len()) {
             (_, 0) => Err(Failure::Refused("no agent has keys yet; `chancery serve` makes them".to_owned())),
             (Some(agent), _) if agents.contains(&agent.as_str()) => Ok(Some(agent.clone())),
-            (Some(agent), _) => Err(Failure::Refused(format!("no agent {agent} has keys here, only {names}"))),
+            (Some(agent), _) => Err(Failure::Refused(format!("the agent {agent} has no keys; agents with keys: {names}"))),
             (None, 1) => Ok(Some(agents[0].to_owned())),
-            (None, _) => Err(Failure::Usage(format!("several agents have keys; say --agent with one of {names}"))),
+            (None, _) => Err(Failure::Usage(format!("several agents have keys; choose one with --agent: {names}"))),
         }
     }
 }

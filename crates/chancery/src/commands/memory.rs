@@ -43,22 +43,22 @@ pub(super) struct MemoryCommandArgs {
 
 #[derive(clap::Subcommand)]
 enum MemoryCommand {
-    /// Put vectors into the tier and print their witness
+    /// Publish vectors in the tier and print their witness
     Publish {
         /// A ruvec1 file, or lines of JSON if its name ends with .jsonl
         file: PathBuf,
-        /// What kind of memory it is, as in "episodic"; kept with it
+        /// The class of the memory, such as "episodic"; stored with the vectors
         #[arg(long, value_name = "WORD")]
         class: Option<String>,
     },
-    /// Check what a witness stands for, and hold it ready
+    /// Check a witness and load its collection
     Resolve {
         witness: String,
-        /// Where it is said to be
+        /// The location that the witness must have
         #[arg(long, value_name = "URL")]
         data_ref: Option<String>,
     },
-    /// Print what is nearest to a query
+    /// Print the nearest vectors of a query
     Search {
         witness: String,
         /// A list of numbers in JSON; repeat it for several
@@ -68,7 +68,7 @@ enum MemoryCommand {
         #[arg(short, default_value_t = 10)]
         k: usize,
     },
-    /// The grants of the tier
+    /// List, add and revoke the grants of the tier
     Grants {
         #[command(subcommand)]
         command: Option<GrantsCommand>,
@@ -78,7 +78,7 @@ enum MemoryCommand {
     Grant(NewGrantArgs),
     #[command(hide = true)]
     Revoke { grant: String },
-    /// Show the tier, what is in it, and the key that other nodes have to trust
+    /// Show the tier, its content, and the key that other nodes must trust
     Show,
 }
 
@@ -86,29 +86,29 @@ enum MemoryCommand {
 enum GrantsCommand {
     /// List the grants of the tier
     Ls,
-    /// Let an agent use memory; prints the id of the grant, which is handed over with the witness
+    /// Issue a grant to an agent and print its id, which is sent with the witness
     Add(NewGrantArgs),
-    /// Take a grant back
+    /// Revoke a grant
     Rm {
-        /// Its id
+        /// The id of the grant
         grant: String,
     },
 }
 
 #[derive(clap::Args)]
 struct NewGrantArgs {
-    /// Left out, the whole shard
+    /// The witness [default: the whole shard]
     witness: Option<String>,
     /// The agent that may use it
     #[arg(long, value_name = "AGENT_ID", value_parser = agent_id)]
     to: AgentId,
-    /// What it may do: read, write, search
+    /// The rights: read, write, search
     #[arg(long, value_delimiter = ',', default_value = "read,search", value_parser = capability)]
     can: Vec<Capability>,
-    /// The agent that has to hand it over
+    /// The agent that must send the grant
     #[arg(long, value_name = "AGENT_ID", value_parser = agent_id)]
     from: Option<AgentId>,
-    /// How long, as in 30m or 12h
+    /// How long the grant is valid, as in 30m or 12h
     #[arg(long = "for", default_value = "1d", value_parser = duration)]
     lasts: Duration,
 }

@@ -54,7 +54,7 @@ pub(super) struct SendCommand {
     /// The agent's name on that node [default: the node's first]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// Print events as they come
+    /// Print events as they arrive
     #[arg(long)]
     stream: bool,
     /// Print the task's id as soon as the agent returns it, and do not wait for the answer

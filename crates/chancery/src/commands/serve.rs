@@ -38,7 +38,7 @@ binding, address and deviations. An agent given by its URL alone gets the name o
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Serve {
-    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7420]
+    /// The address to listen on; port 0 is any free port [default: 127.0.0.1:7420]
     #[arg(long, visible_alias = "bind", value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
     /// The base URL in cards and links [default: http:// and the address]
@@ -52,16 +52,16 @@ pub(super) struct Serve {
     /// one also answers at the root [default: echo]
     #[arg(long = "agent", value_name = "AGENT|URL", value_parser = agent_choice)]
     agents: Vec<AgentChoice>,
-    /// The name the first agent is served and announced under
+    /// The name of the first agent
     #[arg(long, value_name = "NAME")]
     agent_name: Option<String>,
-    /// Keep tasks in memory only; without --data nothing is written at all and there is no admin API
+    /// Keep tasks in memory only; without --data the node writes nothing and has no admin API
     #[arg(long)]
     memory: bool,
     /// Read settings from a TOML file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Listen beyond the loopback although no callers are configured, and answer to every host if none is configured
+    /// Allow a public address without callers, and every host if `hosts` is empty
     #[arg(long)]
     insecure: bool,
 }
@@ -180,14 +180,13 @@ impl Serve {
             Some(file) => Node::builder().config_file(file, move |config| flags.over(config)),
             None => Node::builder().config(config.clone()).configured_agents(),
         };
-        let folder =
-            match config.node.data.clone() {
-                None if self.memory => None,
-                None => Some(DataFolder::default_path().ok_or_else(|| {
-                    Failure::Usage("there is no HOME to keep tasks in; say --data FOLDER or --memory".to_owned())
-                })?),
-                given => given,
-            };
+        let folder = match config.node.data.clone() {
+            None if self.memory => None,
+            None => Some(DataFolder::default_path().ok_or_else(|| {
+                Failure::Usage("HOME is not set, so there is no default data folder; use --data FOLDER or --memory".to_owned())
+            })?),
+            given => given,
+        };
         Ok(Start { config, source, builder, folder, in_memory: self.memory, insecure: self.insecure })
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Swp {
 
 #[derive(Subcommand)]
 enum SwpCommand {
-    /// Send a task to an SWP agent and print what it reports
+    /// Send a task to an SWP agent and print its reports
     Send(send::SwpSendCommand),
     /// Accept tasks, print every frame, and answer each task with its own input
     Listen(listen::SwpListenCommand),

@@ -41,12 +41,12 @@ enum Command {
     /// Show one task
     #[command(name = "show", alias = "get")]
     Get { id: String },
-    /// Cancel a task, and before it everything below it
+    /// Cancel a task and all tasks below it, the deepest first
     Cancel { id: String },
     /// Show a task's log, and follow it until the task ends
     Watch {
         id: String,
-        /// Leave out what came before this entry, and the entry itself
+        /// Show only entries after this one
         #[arg(long, value_name = "NUMBER", default_value_t = 0)]
         after: u64,
     },
@@ -75,7 +75,7 @@ struct ListArgs {
     /// How many to list
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
-    /// Go on where an earlier list ended
+    /// Continue after an earlier list, with the value that it printed
     #[arg(long, value_name = "PLACE")]
     after: Option<String>,
 }
@@ -243,8 +243,7 @@ fn text(value: &Value) -> String {
 
 fn read<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, Failure> {
     // By way of text, because metadata and data keep the text they came in.
-    serde_json::from_str(&value.to_string())
-        .map_err(|error| Failure::Refused(format!("the node's answer is not understood: {error}")))
+    serde_json::from_str(&value.to_string()).map_err(|error| Failure::Refused(format!("cannot read the node's answer: {error}")))
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ impl TreeCommand {
         }
         let answer = admin.trees(&self.id, self.unknown_ok).await?;
         if show::items(&answer["trees"]).is_empty() {
-            remark(&format!("nothing is kept of {}", show::safe(&self.id)));
+            remark(&format!("there is no tree with the trace or the task {}", show::safe(&self.id)));
         } else if self.cancel {
             return cancel(&admin, &self.id, shared.json).await;
         }
@@ -87,5 +87,8 @@ pub(super) fn left_over(cascade: &Value) -> Result<(), Failure> {
         remark(&format!("{} of {} cancelled", tasks.iter().filter(|one| one["outcome"] == "cancelled").count(), tasks.len()));
         return Ok(());
     }
-    Err(Failure::Refused(format!("{may_go_on} of {} could not be cancelled, or may go on where they run", tasks.len())))
+    Err(Failure::Refused(format!(
+        "{may_go_on} of {} could not be cancelled, or may continue at their remote agents",
+        tasks.len()
+    )))
 }

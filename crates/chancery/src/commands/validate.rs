@@ -24,6 +24,7 @@ does not exist is a fault; `serve` only warns of it. The command opens no databa
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Validate {
+    /// The config file
     #[arg(value_name = "FILE", default_value = "chancery.toml")]
     file: PathBuf,
     /// Skip the checks that depend on this machine: environment variables, other files and the data folder
@@ -32,7 +33,7 @@ pub(super) struct Validate {
     /// Accept budgets and policies for callers, tenants and agents that do not exist yet
     #[arg(long)]
     unknown_ok: bool,
-    /// Check it for `chancery serve --insecure`
+    /// Check the file for `chancery serve --insecure`
     #[arg(long)]
     insecure: bool,
 }

@@ -168,7 +168,7 @@ impl CallSettings {
             headers.push(header(name, value, false)?);
         }
         for (name, of) in &self.headers_env {
-            let value = variable(of).ok_or_else(|| format!("headers_env: the environment has no {of}"))?;
+            let value = variable(of).ok_or_else(|| format!("headers_env: the environment variable {of} is not set"))?;
             headers.push(header(name, &value, true)?);
         }
         Ok(AgentSettings {
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(settled.timeout, Some(Duration::from_millis(1)));
         assert!(!format!("{settled:?}").contains("hush"));
         let missing = settings.settle(|_| None).unwrap_err();
-        assert_eq!(missing, "headers_env: the environment has no VARIABLE");
+        assert_eq!(missing, "headers_env: the environment variable VARIABLE is not set");
     }
 
     #[test]

@@ -22,7 +22,7 @@ impl CallerConfig {
     pub(crate) fn with_key(&self, variable: impl Fn(&str) -> Option<String>) -> Result<CallerRecord, String> {
         let mut record = self.record.clone();
         let Some(name) = &self.key_env else { return Ok(record) };
-        let key = variable(name).ok_or_else(|| format!("callers.{}: the environment has no {name}", record.name))?;
+        let key = variable(name).ok_or_else(|| format!("callers.{}: the environment variable {name} is not set", record.name))?;
         let hash = ApiKey::given(&key).map_err(|fault| format!("callers.{}: the key in {name}: {fault}", record.name))?;
         record.keys.push(ApiKeyRecord { hash, made_at: Timestamp::default(), expires_at: None });
         Ok(record)
@@ -87,7 +87,7 @@ pub(super) fn read_all(callers: &mut Section<'_, '_>) -> Vec<CallerConfig> {
                 && record.agent_ids.is_empty()
                 && record.tokens.is_empty());
         if !proves && section.is_sound() {
-            section.complain("needs a way to prove itself: key_env, key_hash, certificate, agent_id or token".to_owned());
+            section.complain("needs a credential: key_env, key_hash, certificate, agent_id or token".to_owned());
         }
         read.push(CallerConfig { record, key_env: fields.key_env });
     });

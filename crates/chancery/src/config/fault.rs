@@ -19,6 +19,16 @@ pub struct ConfigFault {
     pub message: String,
 }
 
+/// Every fault of a text that is no valid config, as an error with a line for each.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", joined(.0))]
+pub struct ConfigFaults(pub Vec<ConfigFault>);
+
+fn joined(faults: &[ConfigFault]) -> String {
+    let lines: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
 /// Why a config file cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ConfigError {

@@ -10,6 +10,7 @@ use toml::de::{DeString, DeTable, DeValue, Deserializer};
 use super::effect::{ChangedKey, ConfigKeys};
 use super::fault::{ConfigFault, Faults};
 use super::fields::field_names;
+use super::inner_path::inner_path;
 use super::literal_secrets::literal_secret;
 use super::nearest::nearest;
 use super::places::Places;
@@ -146,8 +147,10 @@ impl<'f, 't> Section<'f, 't> {
                 },
                 Err(fault) => {
                     let name = key.into_inner();
-                    let message = format!("{}{name}: {}", self.path, plain(fault.message().trim(), value.get_ref().as_str()));
-                    self.faults.add(&fault.span().unwrap_or(value.span()), message);
+                    let place = fault.span().unwrap_or(value.span());
+                    let inner = inner_path(&value, &place);
+                    let plain = plain(fault.message().trim(), value.get_ref().as_str());
+                    self.faults.add(&place, format!("{}{name}{inner}: {plain}", self.path));
                     self.refused.push(name.into_owned());
                 }
             }

@@ -254,7 +254,7 @@ fn callers_issuers_keys_and_tls_are_read_as_they_are_written() {
 #[test]
 fn callers_that_could_never_call_are_faults_where_they_stand() {
     for (text, word) in [
-        ("[callers.a]\ntenant = 't'", "needs a way to prove itself"),
+        ("[callers.a]\ntenant = 't'", "needs a credential"),
         ("[callers.a]\nkey_hash = 'md5:00'", "sha256:"),
         ("[callers.a]\nkey_env = 'K'\nmay_call = ['/x']", "AGENT or AGENT/SKILL"),
         ("[callers.a]\nagent_id = 'xyz'", "64 lower-case hex digits"),

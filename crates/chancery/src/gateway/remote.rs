@@ -334,7 +334,8 @@ fn card_keys(file: &Path) -> Result<Vec<PublicKey>, String> {
 }
 
 fn credentials(config: &RemoteCredentials) -> Result<AgentCredentials, String> {
-    let variable = |name: &String| std::env::var(name).map_err(|_| format!("credentials: the environment has no {name}"));
+    let variable =
+        |name: &String| std::env::var(name).map_err(|_| format!("credentials: the environment variable {name} is not set"));
     if let (Some(cert_file), Some(key_file)) = (&config.cert_file, &config.key_file) {
         if config.bearer_env.is_some() || config.api_key_env.is_some() {
             return Err("credentials: a certificate, a bearer token or an API key, and only one of them".to_owned());

@@ -19,24 +19,23 @@ pub(super) struct ByName {
 }
 
 impl NodeBuilder {
-    /// Sets whether callers from outside can see and call an agent of this program. An [`agent`](Self::agent) is
-    /// exposed otherwise, and a [`subagent`](Self::subagent) is not.
+    /// Sets whether callers can see and call an agent of the program. By default they can call an [`agent`](Self::agent), and
+    /// cannot call a [`subagent`](Self::subagent).
     pub fn with_a2a_exposure(mut self, name: impl Into<String>, exposed: bool) -> Self {
         let given = self.by_name.exposures.insert(name.into(), exposed);
         self.once("with_a2a_exposure", given.is_none());
         self
     }
 
-    /// Sets the card of an agent of this program that authenticated callers see instead of its other one. A node
-    /// without callers cannot be built with it.
+    /// Sets the extended card of an agent of the program, for authenticated callers. It is an error on a node without callers.
     pub fn extended_card(mut self, name: impl Into<String>, card: AgentCard) -> Self {
         let given = self.by_name.extended_cards.insert(name.into(), card);
         self.once("extended_card", given.is_none());
         self
     }
 
-    /// Sets the runner that does the work of a remote agent when none of its replicas can be called, where
-    /// `routing.fallback` is "local". A task that this runner began stays with it.
+    /// Sets the runner that takes a task when no replica of a remote agent can be called. `routing.fallback` must be "local".
+    /// A task that this runner began stays with it.
     pub fn with_local(mut self, name: impl Into<String>, runner: impl TaskRunner) -> Self {
         let given = self.by_name.locals.insert(name.into(), Arc::new(runner));
         self.once("with_local", given.is_none());

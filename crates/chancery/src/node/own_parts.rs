@@ -57,8 +57,8 @@ impl Storage {
 impl NodeBuilder {
     /// Keeps tasks and webhooks in a store of the program, which implements both ports.
     ///
-    /// The store replaces the built-in ones, so `memory` and `sqlite` beside it are an error. `data` still says where
-    /// the node's keys are. A record of evidence is kept if [`Store::record`] returns one.
+    /// `memory` or `sqlite` beside it is an error. `data` still names the folder of the node's keys. The node keeps a record of
+    /// evidence if [`Store::record`] returns one.
     pub fn store<S: Store + Outbox + 'static>(mut self, store: Arc<S>) -> Self {
         let given = self.storage.own.replace((store.clone(), store));
         self.once("store", given.is_none());
@@ -71,23 +71,23 @@ impl NodeBuilder {
         self
     }
 
-    /// Keeps tasks in a database in this folder, with the node's keys and the operator's token beside it.
+    /// Keeps tasks in a SQLite database in this folder, with the node's keys and the operator's token.
     pub fn sqlite(mut self, folder: impl Into<PathBuf>) -> Self {
         let given = self.storage.sqlite.replace(folder.into());
         self.once("sqlite", given.is_none());
         self
     }
 
-    /// Keeps the node's keys and the operator's token in this folder. Tasks are there too, unless `memory` or `store`
-    /// was called. `data` of the config does the same; both may name one folder only.
+    /// Keeps the node's keys and the operator's token in this folder, and tasks too, unless `memory` or `store` is called.
+    /// `data` of the config does the same. Both must name the same folder.
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         let given = self.storage.data.replace(folder.into());
         self.once("data", given.is_none());
         self
     }
 
-    /// Wraps the store of the node in one of the program, for example one that counts or delays calls. Webhooks are in
-    /// the inner store directly.
+    /// Puts a store of the program in front of the node's store, for example to count or delay calls. Webhooks use the inner
+    /// store directly.
     pub fn wrap_store(mut self, wrap: impl Fn(Arc<dyn Store>) -> Arc<dyn Store> + Send + Sync + 'static) -> Self {
         let wrap: StoreWrapper = Arc::new(wrap);
         self.store_wrapper = Some(match self.store_wrapper.take() {
@@ -105,9 +105,9 @@ impl NodeBuilder {
         self
     }
 
-    /// Adds a rule of the program to the policy, behind those of the config. It stays when the config is reloaded.
+    /// Adds a rule of the program to the policy, behind those of the config. It stays after a reload.
     ///
-    /// The name is what `chancery explain` shows, and no two rules have the same.
+    /// `chancery explain` shows the name. Two rules with one name are an error.
     pub fn policy(mut self, name: impl Into<Arc<str>>, kind: RuleKind, condition: impl Expression + 'static) -> Self {
         self.policies.push(OwnRule { name: name.into(), kind, condition: Arc::new(condition) });
         self

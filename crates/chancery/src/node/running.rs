@@ -23,8 +23,7 @@ impl Node {
         self.reloader.running()
     }
 
-    /// All doors, to be merged into an axum app of your own.
-    /// The node lasts as long as the router.
+    /// Returns a router with every path of the node, to merge into an axum app. The node runs as long as the router exists.
     pub fn router(&self) -> axum::Router {
         self.doors_handle.router().layer(axum::Extension(Arc::clone(&self.ends)))
     }
@@ -50,20 +49,20 @@ impl Node {
         chancery_inbound::serve(listener, self.tls.clone(), self.doors_handle.clone(), stop.0.clone()).await;
     }
 
-    /// The same for SWP peers. Over TLS they present certificates. Without TLS every host on the path can
-    /// read the frames.
+    /// Serves SWP on a listener, in the same way. With `[tls]` peers present certificates. Without it every host on the path
+    /// can read the frames.
     #[cfg(feature = "swp")]
     pub async fn serve_swp(&self, listener: TcpListener, stop: CancellationToken) {
         let stop = self.or_ended(stop);
         chancery_inbound::serve_swp(listener, self.swp_tls.clone(), self.doors_handle.clone(), stop.0.clone()).await;
     }
 
-    /// Fires after a panic in a background loop that the node needs. `serve` and `serve_swp` then return too.
+    /// Returns a token that fires after a panic in a background loop that the node needs. `serve` and `serve_swp` then return.
     pub fn failed(&self) -> CancellationToken {
         self.chancery.loops().failed()
     }
 
-    /// How often each background loop of the node has panicked, by its name. A loop that never did is not in it.
+    /// Returns how often each background loop has panicked, by its name. A loop without a panic is not in the map.
     pub fn loop_panics(&self) -> BTreeMap<&'static str, u64> {
         self.chancery.loops().panics()
     }
@@ -82,7 +81,7 @@ impl Node {
         EitherStop(either, waiting)
     }
 
-    /// Whether the node accepts every call: it has no callers and requires no credentials.
+    /// Returns whether the node accepts calls without credentials, because it has no callers.
     pub fn is_open(&self) -> bool {
         self.doors_handle.doors().authenticator().is_open()
     }
@@ -103,12 +102,12 @@ impl Node {
         self.tls.is_some()
     }
 
-    /// The certificate that new connections are shown, by its fingerprint.
+    /// Returns the fingerprint of the certificate for new connections.
     pub fn certificate(&self) -> Option<CertificateName> {
         self.tls.as_ref().map(|tls| CertificateName::Sha256(SealKey::digest(&tls.certificate())))
     }
 
-    /// Reloads certificate and key for new connections. A fault changes nothing.
+    /// Reads certificate and key again, for new connections. A fault changes nothing.
     pub fn reload_tls(&self) -> Result<(), BuildError> {
         for tls in [&self.tls, &self.swp_tls].into_iter().flatten() {
             if let Some(material) = self.tls_config.load()? {
@@ -118,7 +117,7 @@ impl Node {
         Ok(())
     }
 
-    /// The service behind the doors.
+    /// Returns the service of the node: calls, tasks, trees, budgets, freezes and bills.
     pub fn chancery(&self) -> &Chancery {
         &self.chancery
     }
@@ -128,7 +127,7 @@ impl Node {
         self.folder.as_deref()
     }
 
-    /// Closes streams, gives running turns some time, and makes sure that all that was recorded is durable.
+    /// Stops the node: closes streams, waits up to `patience` for running turns, and flushes the store.
     pub async fn shut_down(&self, patience: Duration) -> Result<(), StoreError> {
         record_keeper::conclude(&self.chancery, &self.keys).await;
         self.chancery.shut_down(patience).await

@@ -137,11 +137,13 @@ fn free_port() -> u16 {
 }
 
 #[test]
-fn every_code_block_of_the_framework_guide_is_code_that_the_matrix_runs() {
+fn every_python_block_of_the_readme_and_of_the_framework_guide_is_code_that_the_matrix_runs() {
     let folder = repository().join("tests/interop/frameworks");
     let guide = fs::read_to_string(repository().join("docs/frameworks.md")).expect("the guide is there");
+    let readme = fs::read_to_string(repository().join("README.md")).expect("the README is there");
+    assert!(!snippets::blocks(&readme).is_empty(), "the README shows an SDK client");
     let mut shown = BTreeSet::new();
-    for (source, block) in snippets::blocks(&guide) {
+    for (source, block) in snippets::blocks(&guide).into_iter().chain(snippets::blocks(&readme)) {
         let source = source.unwrap_or_else(|| panic!("no comment says which file this block is from:\n{block}"));
         let text = fs::read_to_string(folder.join(source)).unwrap_or_else(|fault| panic!("{source}: {fault}"));
         assert_eq!(block, snippets::marked(&text), "the block is not what {source} runs");

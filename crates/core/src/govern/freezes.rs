@@ -116,6 +116,7 @@ impl Unfrozen {
 }
 
 impl FreezeScope {
+    /// Makes the scope of a caller.
     pub fn caller(caller: &Caller) -> Self {
         Self::Caller(format!("{}/{}", caller.tenant, caller.name).into())
     }

@@ -12,6 +12,7 @@ const TRACEPARENT: usize = header_bytes("traceparent", 55);
 /// What goes out in headers, or instead of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineageHeaders {
+    /// The header `tracestate`.
     pub tracestate: Option<Arc<str>>,
     /// `chancery-hop-token`, or the member `hop_token` of the metadata.
     pub hop_token: Option<Arc<str>>,

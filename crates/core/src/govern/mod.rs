@@ -53,10 +53,15 @@ use crate::agents::Agent;
 /// What an operator set, put together. Swapped as a whole.
 #[derive(Debug, Default)]
 pub struct Rulebook {
+    /// The section `[budget]`.
     pub budget: BudgetConfig,
+    /// The section `[recursion]`.
     pub recursion: RecursionPolicy,
+    /// The section `[lineage]`.
     pub lineage: LineageConfig,
+    /// The section `[policy]`.
     pub policy: PolicyBook,
+    /// The rules of `[[policy.rules]]`, and those of the program.
     pub expressions: Rules,
     /// What a call of an agent costs, where the operator says so.
     pub prices: HashMap<AgentName, Price>,

@@ -52,7 +52,9 @@ pub(crate) struct TreeNode {
 /// What a task and everything below it cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SubtreeCost {
+    /// The sum of the costs.
     pub usd: MicroUsd,
+    /// The number of tasks.
     pub tasks: u64,
 }
 

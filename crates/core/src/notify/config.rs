@@ -7,6 +7,7 @@ use std::time::Duration;
 use chancery_rules::push::{Bounds, Schedule, SlotLimits};
 use serde::{Deserialize, Serialize};
 
+/// The settings of deliveries: retries, leases and how long their traces are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NotifyConfig {
@@ -26,6 +27,7 @@ pub struct NotifyConfig {
     pub keep_hours: u64,
     /// How long deliveries that were given up are kept.
     pub keep_dead_hours: u64,
+    /// How long receipts are kept.
     pub keep_receipts_hours: u64,
 }
 
@@ -48,8 +50,11 @@ impl Default for NotifyConfig {
 /// All settings of the engine.
 #[derive(Clone, Debug, Default)]
 pub struct EngineConfig {
+    /// Retries, leases and retention.
     pub notify: NotifyConfig,
+    /// The bounds of a lane.
     pub bounds: Bounds,
+    /// How many deliveries run at once.
     pub slots: SlotLimits,
     /// Origins whose 4xx are tried again.
     pub lenient: HashSet<Arc<str>>,

@@ -13,15 +13,19 @@ use crate::{LogEntry, TaskRecord};
 /// What one delivery is made from: the same values make the same bytes.
 #[derive(Clone, Debug)]
 pub struct WebhookDelivery {
+    /// The registration that it goes to.
     pub registration: Arc<Registration>,
     /// The task it is about.
     pub record: Arc<TaskRecord>,
     /// The first entry of the log that it stands for; the last one is the span's.
     pub from: u64,
+    /// The entries that it stands for.
     pub span: Span,
+    /// Its content.
     pub payload: WebhookPayload,
 }
 
+/// The content of a notification, before it is written.
 #[derive(Clone, Debug)]
 pub enum WebhookPayload {
     /// An entry of the log; one made of several pieces of an artifact has the number of the last.
@@ -33,7 +37,9 @@ pub enum WebhookPayload {
 /// A notification ready to be sent: everything about it that is the same each time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
+    /// The id of the notification.
     pub webhook_id: Arc<str>,
+    /// The body.
     pub body: Arc<[u8]>,
     /// Those that do not change from one attempt to the next and hold no secret.
     pub headers: Vec<(Arc<str>, Arc<str>)>,
@@ -46,12 +52,14 @@ pub struct Try {
     pub attempt: u32,
     /// An operator asked for it.
     pub replay: bool,
+    /// The time of the attempt.
     pub now: Timestamp,
 }
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryOutcome {
+    /// What the receiver answered.
     pub answer: AttemptAnswer,
     /// What went wrong, for operators.
     pub error: Option<Arc<str>>,
@@ -73,11 +81,13 @@ pub trait Courier: Send + Sync + Debug {
     /// The same letter for the same delivery, on every call.
     fn write(&self, delivery: &WebhookDelivery) -> Letter;
 
+    /// Sends a letter once, and returns how the attempt ended.
     async fn deliver(&self, registration: &Registration, secrets: &OpenSecrets, letter: &Letter, how: Try) -> DeliveryOutcome;
 }
 
 /// Signs the receipts for what was taken.
 pub trait Notary: Send + Sync + Debug {
+    /// Returns the SHA-256 of bytes.
     fn digest(&self, content: &[u8]) -> [u8; 32];
 
     /// Nothing while there is no key.

@@ -35,9 +35,13 @@ const AFTER_FAULT: Duration = Duration::from_secs(1);
 /// What the engine is made of, beside the control plane whose tasks it tells of.
 #[derive(Clone, Debug)]
 pub struct EngineParts {
+    /// Writes, signs and sends notifications.
     pub courier: Arc<dyn Courier>,
+    /// Signs receipts.
     pub notary: Arc<dyn Notary>,
+    /// Opens the secrets of registrations.
     pub vault: Arc<dyn Vault>,
+    /// The settings of deliveries.
     pub config: EngineConfig,
 }
 
@@ -130,6 +134,7 @@ impl Engine {
         self.runs.wait().await;
     }
 
+    /// Returns the metrics of deliveries.
     pub fn metrics(&self) -> &Metrics {
         &self.notifier.metrics
     }

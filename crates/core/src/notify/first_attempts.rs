@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 /// How far a lane has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
+    /// The number of the registration.
     pub lane: u64,
     /// The next entry to deliver.
     pub head: u64,
@@ -16,6 +17,7 @@ pub struct Reached {
     pub stuck: bool,
 }
 
+/// The answers that wait for the first attempts of their notifications.
 #[derive(Debug, Default)]
 pub struct FirstAttempts(Mutex<HashMap<TaskId, Vec<mpsc::UnboundedSender<Reached>>>>);
 

@@ -39,11 +39,13 @@ impl<const N: usize> LabelledCounts<N> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(of).or_default() += 1;
     }
 
+    /// Returns each count by its labels.
     pub fn read(&self) -> BTreeMap<[&'static str; N], u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
+/// A count that only rises.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
@@ -52,11 +54,13 @@ impl Count {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
+    /// Returns the count.
     pub fn read(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
+/// The counts of deliveries since the start.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// By outcome and profile.
@@ -77,7 +81,9 @@ pub struct Metrics {
     pub fenced: Count,
     /// Entries that went out as part of a delivery that stands for several.
     pub compacted: Count,
+    /// Receipts that were stored.
     pub receipts: Count,
+    /// Dead letters that were sent again.
     pub replays: Count,
 }
 

@@ -14,6 +14,7 @@ use crate::find::internal;
 use crate::push::{DeadFilter, Lane, LaneFilter, OpenSecrets, Outbox, StateChange};
 
 impl Engine {
+    /// Returns the port to lanes, attempts, receipts and dead letters.
     pub fn outbox(&self) -> &Arc<dyn Outbox> {
         &self.outbox
     }

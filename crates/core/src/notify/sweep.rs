@@ -22,6 +22,7 @@ impl Engine {
         }
     }
 
+    /// Deletes what is older than the config keeps.
     pub async fn sweep(&self) {
         loop {
             let (now, config) = (self.timeline.wall(), self.config.load_full());

@@ -14,14 +14,18 @@ use crate::notify::{FirstAttempts, Metrics};
 #[derive(Debug, Default)]
 pub struct Notifier {
     due: Notify,
+    /// The deliveries in progress.
     pub in_flight: InFlight,
+    /// The first attempts that answers wait for.
     pub first_attempts: FirstAttempts,
+    /// The metrics of deliveries.
     pub metrics: Metrics,
     /// How long answers wait for first attempts. 0 while no engine delivers.
     barrier_ms: AtomicU64,
 }
 
 impl Notifier {
+    /// Wakes the engine.
     pub fn ring(&self) {
         self.due.notify_one();
     }
@@ -40,6 +44,7 @@ impl Notifier {
     }
 }
 
+/// The deliveries in progress, by lane and claim.
 #[derive(Debug, Default)]
 pub struct InFlight(Mutex<Inside>);
 
@@ -64,6 +69,7 @@ impl InFlight {
         Claiming(self)
     }
 
+    /// Notes that a claim has ended.
     pub fn end(&self, lane: u64, epoch: u64) {
         self.lock().delivering.remove(&(lane, epoch));
     }
@@ -81,10 +87,12 @@ impl InFlight {
         }
     }
 
+    /// Returns the number of deliveries in progress.
     pub fn len(&self) -> usize {
         self.lock().delivering.len()
     }
 
+    /// Returns whether no delivery is in progress.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

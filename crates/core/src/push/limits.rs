@@ -14,7 +14,9 @@ pub struct PushLimits {
     pub token_bytes: usize,
     /// Bytes of the credentials.
     pub credentials_bytes: usize,
+    /// The most registrations of one task.
     pub configs_per_task: usize,
+    /// The most registrations of one tenant.
     pub configs_per_tenant: usize,
     /// The largest page of a list of registrations.
     pub page_size: i32,

@@ -40,8 +40,11 @@ pub const ENVELOPE_EXTENSION: &str = "https://chancery.dev/a2a/push-envelope/v1"
 pub struct PushParts {
     /// The same store that keeps the tasks.
     pub outbox: Arc<dyn Outbox>,
+    /// Seals the secrets of registrations.
     pub vault: Arc<dyn Vault>,
+    /// Judges the URLs of registrations.
     pub targets: Arc<dyn PushTargets>,
+    /// The limits of registrations.
     pub limits: PushLimits,
     /// Whether tokens and credentials are shown to the owner who registered them. Normally they are not.
     pub show_secrets: bool,

@@ -18,22 +18,27 @@ use crate::StoreError;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Registered {
     /// It delivers what happens from now on. One that was replaced goes on where it was, under its old number.
-    Kept {
-        lane: u64,
-        replaced: bool,
-    },
+    Kept { lane: u64, replaced: bool },
+    /// The task does not exist.
     NoTask,
+    /// The task has as many registrations as it may have.
     TooManyOfTask,
+    /// The tenant has as many registrations as it may have.
     TooManyOfTenant,
 }
 
 /// Which lanes an operator means. What is not said matches all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LaneFilter {
+    /// Lanes of this tenant.
     pub tenant: Option<Arc<str>>,
+    /// Lanes to this origin.
     pub origin: Option<Arc<str>>,
+    /// Lanes of this task.
     pub task: Option<TaskId>,
+    /// Lanes of registrations with this name.
     pub registration: Option<Arc<str>>,
+    /// The lane with this number.
     pub lane: Option<u64>,
     /// By the name of the state.
     pub state: Option<Arc<str>>,
@@ -42,6 +47,7 @@ pub struct LaneFilter {
 /// By number, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LanePage {
+    /// The lanes of the page.
     pub lanes: Vec<Lane>,
     /// The next page begins after it.
     pub next: Option<u64>,
@@ -54,6 +60,7 @@ pub enum StateChange {
     Pause,
     /// What was paused goes on where it was.
     Resume,
+    /// Nothing more is delivered.
     Disable,
     /// What was disabled or gone goes on, first with a picture of the whole task.
     Enable,
@@ -62,10 +69,15 @@ pub enum StateChange {
 /// Which dead letters an operator means. What is not said matches all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeadFilter {
+    /// Letters of this tenant.
     pub tenant: Option<Arc<str>>,
+    /// Letters to this origin.
     pub origin: Option<Arc<str>>,
+    /// Letters of this task.
     pub task: Option<TaskId>,
+    /// Letters of this lane.
     pub lane: Option<u64>,
+    /// Letters that were given up for this reason.
     pub reason: Option<Arc<str>>,
     /// Given up at or after.
     pub since: Option<Timestamp>,
@@ -76,7 +88,9 @@ pub struct DeadFilter {
 /// By number, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeadPage {
+    /// The letters of the page.
     pub letters: Vec<DeadLetter>,
+    /// The next page begins after it.
     pub next: Option<u64>,
 }
 
@@ -85,35 +99,46 @@ pub struct DeadPage {
 pub struct LaneSweep {
     /// Lanes with nothing to deliver, of tasks that have ended.
     pub drained_before: Timestamp,
+    /// Dead letters from before this are deleted.
     pub dead_before: Timestamp,
+    /// Receipts from before this are deleted.
     pub receipts_before: Timestamp,
     /// At most this many of each kind.
     pub at_most: u64,
 }
 
+/// What a sweep deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SweptLanes {
+    /// The number of lanes.
     pub lanes: u64,
+    /// The number of dead letters.
     pub dead: u64,
+    /// The number of receipts.
     pub receipts: u64,
 }
 
 /// How much there is, for gauges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutboxLoad {
+    /// The number of lanes.
     pub lanes: u64,
     /// Active ones with something to deliver.
     pub pending: u64,
+    /// The entries that wait for delivery.
     pub backlog_events: u64,
+    /// The number of dead letters.
     pub dead: u64,
 }
 
 /// Secrets that were sealed again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resealed {
+    /// The number of the registration.
     pub lane: u64,
     /// What is there until then. If it is something else, it stays.
     pub before: SealedSecret,
+    /// What replaces it.
     pub after: SealedSecret,
 }
 
@@ -123,6 +148,7 @@ pub trait Outbox: Send + Sync + Debug {
     /// Puts a registration beside those of its task, or in place of the one by the same name.
     async fn register(&self, new: NewRegistration) -> Result<Registered, StoreError>;
 
+    /// Returns the registration of a task with this name.
     async fn registration(&self, task: &TaskId, id: &str) -> Result<Option<Arc<Registration>>, StoreError>;
 
     /// Of one task, in the order they were made, after the lane named.
@@ -155,6 +181,7 @@ pub trait Outbox: Send + Sync + Debug {
     /// When there is something to claim, of an origin that is not excepted.
     async fn next_due(&self, except: &[WebhookOrigin]) -> Result<Option<Timestamp>, StoreError>;
 
+    /// Returns a page of lanes.
     async fn lanes(&self, filter: &LaneFilter, after: u64, limit: usize) -> Result<LanePage, StoreError>;
 
     /// Answers the lanes that changed, at most `limit`, in order.
@@ -167,8 +194,10 @@ pub trait Outbox: Send + Sync + Debug {
         limit: usize,
     ) -> Result<Vec<(u64, LaneState)>, StoreError>;
 
+    /// Returns a page of dead letters.
     async fn dead_letters(&self, filter: &DeadFilter, after: u64, limit: usize) -> Result<DeadPage, StoreError>;
 
+    /// Returns the dead letter with this id.
     async fn dead_letter(&self, id: u64) -> Result<Option<DeadLetter>, StoreError>;
 
     /// Puts letters in line to be delivered again, if their registration is still there. Answers which, at most `limit`.
@@ -184,6 +213,7 @@ pub trait Outbox: Send + Sync + Debug {
     /// Letters in line, by task and entry.
     async fn claim_replays(&self, now: Timestamp, lease: Duration, most: usize) -> Result<Vec<Replay>, StoreError>;
 
+    /// Stores the outcome of claimed replays.
     async fn settle_replays(&self, steps: Vec<ReplayStep>) -> Result<(), StoreError>;
 
     /// Forgets letters. Answers how many, at most `limit`.
@@ -201,5 +231,6 @@ pub trait Outbox: Send + Sync + Debug {
     /// The same secrets under another key. Answers how many changed.
     async fn reseal(&self, anew: Vec<Resealed>) -> Result<u64, StoreError>;
 
+    /// Returns how much is stored.
     async fn outbox_load(&self) -> Result<OutboxLoad, StoreError>;
 }

@@ -15,10 +15,12 @@ use super::vault::SealedSecret;
 pub struct RegistrationId(Arc<str>);
 
 impl RegistrationId {
+    /// Makes an id of a text.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -50,6 +52,7 @@ pub enum PushProfile {
 }
 
 impl PushProfile {
+    /// Every form.
     pub const ALL: [Self; 5] = [Self::V1, Self::V03Task, Self::V03Event, Self::Original, Self::NeuralPost];
 
     /// The default content for callers of a version.
@@ -75,6 +78,7 @@ impl PushProfile {
         }
     }
 
+    /// Returns the name of the form in the config.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::V1 => "v1",
@@ -85,6 +89,7 @@ impl PushProfile {
         }
     }
 
+    /// Returns the form with this name in the config.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.as_str() == name)
     }
@@ -94,22 +99,30 @@ impl PushProfile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PushEvents {
+    /// Every event.
     All,
     /// Only changes of the task's state.
     Status,
 }
 
+/// A webhook of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Registration {
     /// Its number, never used again: part of the id of each delivery. 0 until the store has given it one.
     pub lane: u64,
+    /// The task whose events are delivered.
     pub task: TaskId,
+    /// The name of the registration.
     pub id: RegistrationId,
+    /// The caller who registered it.
     pub owner: Caller,
+    /// The agent of the task.
     pub agent: AgentName,
     /// The version of the call that registered it.
     pub version: Version,
+    /// The form of the deliveries.
     pub profile: PushProfile,
+    /// The events that are delivered.
     pub events: PushEvents,
     /// As the caller wrote it.
     pub url: Arc<str>,
@@ -119,7 +132,9 @@ pub struct Registration {
     pub scheme: Option<Arc<str>>,
     /// Token and credentials, if there are any.
     pub sealed: Option<SealedSecret>,
+    /// The time of the registration.
     pub created_at: Timestamp,
+    /// The trace of the call that registered it.
     pub trace: TraceId,
 }
 
@@ -139,6 +154,7 @@ impl Registration {
         WebhookOrigin { tenant: Arc::clone(&self.owner.tenant), origin: Arc::clone(&self.origin) }
     }
 
+    /// Returns what its sealed secret is bound to.
     pub fn bound_to(&self) -> Vec<u8> {
         Self::sealed_for(&self.owner.tenant, &self.task, &self.id)
     }
@@ -147,7 +163,9 @@ impl Registration {
 /// A registration on its way into the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewRegistration {
+    /// The registration.
     pub registration: Registration,
+    /// The limits that the store checks.
     pub limits: RegistrationLimits,
     /// Nothing is due before the second entry of the task's log: until then it may turn out that there is no task at all.
     pub held: bool,
@@ -158,6 +176,8 @@ pub struct NewRegistration {
 /// How many there may be, counted where they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegistrationLimits {
+    /// The most registrations of one task.
     pub per_task: usize,
+    /// The most registrations of one tenant.
     pub per_tenant: usize,
 }

@@ -16,13 +16,16 @@ pub trait Vault: Send + Sync + fmt::Debug {
     /// `bound` is not kept, but must be the same to open what was sealed.
     fn seal(&self, bound: &[u8], plain: &[u8]) -> SealedSecret;
 
+    /// Opens what was sealed for `bound`, if its key is known.
     fn open(&self, bound: &[u8], sealed: &SealedSecret) -> Option<SecretBytes>;
 }
 
 /// Bytes that say nothing without the key of that name.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SealedSecret {
+    /// The name of the key.
     pub kek_id: Arc<str>,
+    /// The sealed bytes.
     pub bytes: Arc<[u8]>,
 }
 
@@ -37,10 +40,12 @@ impl fmt::Debug for SealedSecret {
 pub struct SecretBytes(Arc<[u8]>);
 
 impl SecretBytes {
+    /// Makes a secret of bytes.
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self(bytes.into())
     }
 
+    /// Returns the bytes.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
@@ -60,7 +65,9 @@ impl fmt::Debug for SecretBytes {
 /// What a registration had sealed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenSecrets {
+    /// The token of the registration.
     pub token: Option<SecretBytes>,
+    /// The credentials of the registration.
     pub credentials: Option<SecretBytes>,
 }
 
@@ -95,6 +102,7 @@ impl OpenSecrets {
 /// Judges a URL by its text, without asking the network: its addresses are judged when it is dialled.
 #[async_trait]
 pub trait PushTargets: Send + Sync + fmt::Debug {
+    /// Returns the destination of a URL, or why it is rejected.
     fn judge(&self, url: &str) -> Result<PushTarget, String>;
 
     /// Whether such credentials can be used. An unknown scheme is sent unchanged.
@@ -114,5 +122,6 @@ pub struct PushTarget {
     pub origin: Arc<str>,
     /// Another form than the caller's version has.
     pub profile: Option<PushProfile>,
+    /// Other events than the form has by default.
     pub events: Option<PushEvents>,
 }

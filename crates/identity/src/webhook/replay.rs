@@ -38,10 +38,12 @@ struct SeenIds {
 }
 
 impl ReplayMemory {
+    /// Makes a memory of at most `most` ids.
     pub fn new(most: usize) -> Self {
         Self { most: most.max(1), kept: Mutex::default() }
     }
 
+    /// Notes that a message is being worked on, and returns whether it is new.
     pub fn begin(&self, id: &str, now: Timestamp) -> ReplayCheck {
         let mut kept = self.kept();
         kept.forget(now, self.most);

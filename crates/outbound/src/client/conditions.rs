@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::AgentCredentials;
 use crate::terms::RequestSigner;
 
+/// The conditions of one call: trace, credentials, lineage and deadline.
 #[derive(Clone, Debug)]
 pub struct CallConditions {
     /// Goes out as `traceparent`.
@@ -19,6 +20,7 @@ pub struct CallConditions {
     pub tracestate: Option<Arc<str>>,
     /// Protocol extensions asked for.
     pub extensions: Vec<String>,
+    /// The credentials of the call.
     pub credentials: AgentCredentials,
     /// Signs each request of the call, over JSON-RPC and HTTP+JSON.
     pub signer: Option<RequestSigner>,
@@ -40,6 +42,7 @@ const MOST_HEADERS: usize = 12;
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 impl CallConditions {
+    /// Makes conditions with this trace and nothing else.
     pub fn new(trace: TraceId) -> Self {
         Self {
             trace,

@@ -7,15 +7,15 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
 
+/// The credentials for calls of one agent.
 #[derive(Clone, Default)]
 pub enum AgentCredentials {
+    /// No credentials.
     #[default]
     None,
     /// A key in a header of its own, `X-API-Key` unless the card names another.
-    ApiKey {
-        header: HeaderName,
-        key: SecretString,
-    },
+    ApiKey { header: HeaderName, key: SecretString },
+    /// A token in `Authorization`.
     Bearer(SecretString),
     /// Headers from a provider for this one call, such as a signature's.
     Headers(Vec<(HeaderName, SecretString)>),
@@ -24,14 +24,17 @@ pub enum AgentCredentials {
 }
 
 impl AgentCredentials {
+    /// Makes credentials of an API key.
     pub fn api_key(key: impl Into<String>) -> Self {
         Self::ApiKey { header: chancery_identity::credentials::API_KEY_HEADER, key: SecretString::from(key.into()) }
     }
 
+    /// Makes credentials of a bearer token.
     pub fn bearer(token: impl Into<String>) -> Self {
         Self::Bearer(SecretString::from(token.into()))
     }
 
+    /// Returns the client certificate, if the credentials have one.
     pub fn certificate(&self) -> Option<&ClientCertificate> {
         match self {
             Self::Certificate(certificate) => Some(certificate),

@@ -11,7 +11,9 @@ use crate::guard::{ConnectStage, GuardError};
 /// search for its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WasSent {
+    /// The agent has not received the call.
     No,
+    /// The agent may have received the call.
     Maybe,
 }
 
@@ -36,11 +38,13 @@ pub enum Transport {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NotUnderstood {
+    /// What could not be read.
     pub reason: String,
     /// Where in the JSON it is, and the shape of the JSON, if it is JSON at all.
     pub at: Option<Box<Unreadable>>,
 }
 
+/// Why a call has no answer.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ClientError {
     /// The agent was not reached, or lost.
@@ -61,10 +65,12 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// Makes the error of an unreadable answer.
     pub fn not_understood(reason: impl Into<String>) -> Self {
         Self::NotUnderstood(NotUnderstood { reason: reason.into(), at: None })
     }
 
+    /// Returns whether the agent may have received the message.
     pub fn sent(&self) -> WasSent {
         match self {
             Self::Transport(Transport::Guard(fault)) => guard_sent(fault),

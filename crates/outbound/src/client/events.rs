@@ -24,6 +24,7 @@ use super::{ClientError, Transport, WasSent};
 pub struct StreamedEvent {
     /// The names the agent gives the task; some events have none.
     pub face: Option<TaskNames>,
+    /// The event.
     pub event: TaskEvent,
     /// The id to resume after, if the agent sends one. Repeats are forwarded as they arrive.
     pub id: Option<Arc<str>>,
@@ -34,6 +35,7 @@ pub struct StreamedEvent {
 pub struct UnreadableEvent {
     /// Its place in the stream, from one.
     pub number: usize,
+    /// What could not be read.
     pub fault: Unreadable,
 }
 

@@ -7,7 +7,9 @@ use chancery_protocol::{AgentCard, AgentInterface, Binding, Operation, Request, 
 pub struct Interface {
     /// As the card has it. For gRPC that may be `host:port`.
     pub url: String,
+    /// The binding.
     pub binding: Binding,
+    /// The A2A version.
     pub version: Version,
     /// Repeated in every request to this address, where the version has a place for it.
     pub tenant: Option<String>,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chancery_wire::JsonLimits;
 use serde::{Deserialize, Serialize};
 
+/// The limits of calls to other agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClientLimits {
@@ -30,6 +31,7 @@ pub struct ClientLimits {
     pub retries: u32,
     /// The pause before the first such try; it doubles with each.
     pub retry_pause_ms: u64,
+    /// How often the client calls.
     pub rate_limit: RateLimit,
     /// Frames a second on one SWP connection. Who has more to say opens another.
     pub swp_frames: u32,

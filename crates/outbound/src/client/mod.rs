@@ -105,10 +105,12 @@ impl AgentClient {
         Self { reading: ReadingTerms { notes: Some(notes), is_strict }, ..self }
     }
 
+    /// Returns the interface that the client calls.
     pub fn interface(&self) -> &Interface {
         &self.shared.interface
     }
 
+    /// Returns the limits.
     pub fn limits(&self) -> &ClientLimits {
         &self.shared.limits
     }

@@ -25,9 +25,13 @@ use super::{ConnectStage, Guard, GuardError, Whole, check_url};
 /// One request. What is left open takes the guard's own limit.
 #[derive(Clone, Debug)]
 pub struct Fetch {
+    /// The method.
     pub method: Method,
+    /// The URL.
     pub url: String,
+    /// The headers.
     pub headers: HeaderMap,
+    /// The body.
     pub body: Bytes,
     /// In place of `response_body_bytes`.
     pub most_bytes: Option<u64>,
@@ -36,6 +40,7 @@ pub struct Fetch {
 }
 
 impl Fetch {
+    /// Makes a GET without headers.
     pub fn get(url: impl Into<String>) -> Self {
         Self {
             method: Method::GET,
@@ -47,25 +52,35 @@ impl Fetch {
         }
     }
 
+    /// Makes a POST with a body.
     pub fn post(url: impl Into<String>, body: impl Into<Bytes>) -> Self {
         Self { method: Method::POST, body: body.into(), ..Self::get(url) }
     }
 }
 
+/// A whole answer.
 #[derive(Clone, Debug)]
 pub struct Fetched {
+    /// The status.
     pub status: StatusCode,
+    /// The headers.
     pub headers: HeaderMap,
+    /// The body.
     pub body: Bytes,
+    /// The address that answered.
     pub peer: Option<SocketAddr>,
 }
 
 /// An answer whose body is still coming.
 #[derive(Debug)]
 pub struct StreamedResponse {
+    /// The status.
     pub status: StatusCode,
+    /// The headers.
     pub headers: HeaderMap,
+    /// The body, piece by piece.
     pub body: GuardedBody,
+    /// The address that answered.
     pub peer: Option<SocketAddr>,
 }
 
@@ -90,6 +105,7 @@ const H2_STREAM_WINDOW: u32 = 256 * 1024;
 const H2_CONNECTION_WINDOW: u32 = 1024 * 1024;
 
 impl GuardedClient {
+    /// Makes a client whose calls pass the guard.
     pub fn new(guard: Guard) -> Self {
         let header_bytes = guard.config().response_header_bytes;
         let http = Client::builder(TokioExecutor::new())
@@ -105,6 +121,7 @@ impl GuardedClient {
         Self { guard, http, checked: Arc::default() }
     }
 
+    /// Returns the guard.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }

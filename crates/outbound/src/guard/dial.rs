@@ -13,22 +13,27 @@ use super::prompt::Prompt;
 /// Name to addresses. Every answer is filtered afterwards: an implementation need not judge.
 #[async_trait]
 pub trait Resolve: Send + Sync + Debug {
+    /// Returns the addresses of a name.
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
 /// Address to stream.
 #[async_trait]
 pub trait Dial: Send + Sync + Debug {
+    /// Opens a connection to the address.
     async fn dial(&self, address: SocketAddr) -> io::Result<Dialled>;
 }
 
+/// A connection: bytes in both directions.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// An open stream and who is at its other end.
 pub struct Dialled {
+    /// The connection.
     pub stream: Box<dyn Stream>,
+    /// The address at its other side.
     pub peer: SocketAddr,
 }
 

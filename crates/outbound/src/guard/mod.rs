@@ -115,6 +115,7 @@ impl Guard {
         self.rules.trust.was_asked_in_vain()
     }
 
+    /// Returns the settings.
     pub fn config(&self) -> &GuardConfig {
         &self.rules.config
     }
@@ -134,6 +135,7 @@ impl Guard {
         Connector::new(self.clone(), true)
     }
 
+    /// Makes an HTTP client whose calls pass this guard.
     pub fn client(&self) -> GuardedClient {
         GuardedClient::new(self.clone())
     }

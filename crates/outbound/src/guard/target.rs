@@ -17,9 +17,12 @@ pub struct GuardedTarget {
     allowed_host: bool,
 }
 
+/// The host of a URL: a name or an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetHost {
+    /// A name, which is resolved.
     Name(String),
+    /// An address.
     Address(IpAddr),
 }
 
@@ -29,14 +32,17 @@ impl GuardedTarget {
         &self.url
     }
 
+    /// Returns the host.
     pub fn host(&self) -> &TargetHost {
         &self.host
     }
 
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
+    /// Returns whether the connection uses TLS.
     pub fn is_tls(&self) -> bool {
         self.url.scheme() == "https"
     }

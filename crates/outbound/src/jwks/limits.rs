@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+/// How long keys of issuers are cached, and how often they are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JwksLimits {

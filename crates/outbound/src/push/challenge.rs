@@ -23,6 +23,7 @@ const MOST_REMEMBERED: usize = 10_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Challenge {
+    /// Webhooks are registered without a challenge.
     #[default]
     Off,
     /// They do, and those that do not answer get notifications all the same. The log says which.

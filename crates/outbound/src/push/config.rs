@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::challenge::Challenge;
 use crate::guard::GuardConfig;
 
+/// The settings of requests to webhooks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CourierConfig {
@@ -26,6 +27,7 @@ pub struct CourierConfig {
     pub tls_ms: u64,
     /// The whole exchange, the answer's body included.
     pub exchange_ms: u64,
+    /// The most bytes of the headers of an answer.
     pub response_header_bytes: usize,
     /// More of an answer is not read.
     pub response_body_bytes: usize,

@@ -31,20 +31,26 @@ pub struct AgentFacts {
 /// The way an agent is called from now on, and what was seen that says so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallPreference {
+    /// Whether calls are streams.
     pub streams: bool,
+    /// Why.
     pub reason: String,
 }
 
 /// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFault {
+    /// The time of the fault.
     pub at: Timestamp,
+    /// The fault.
     pub reason: String,
 }
 
 /// Keeps facts over a restart. Saving must not block: it happens on the path of calls.
 pub trait FactsKeeper: Send + Sync + std::fmt::Debug {
+    /// Returns the stored facts.
     fn facts(&self, replica: &str) -> Option<AgentFacts>;
+    /// Stores the facts.
     fn save(&self, replica: &str, facts: &AgentFacts);
 }
 
@@ -70,6 +76,7 @@ impl AgentNotes {
         &self.replica
     }
 
+    /// Returns all learnt facts.
     pub fn facts(&self) -> AgentFacts {
         self.lock().clone()
     }
@@ -147,10 +154,12 @@ impl AgentNotes {
         }
     }
 
+    /// Notes a failed call.
     pub fn failed(&self, at: Timestamp, reason: impl Into<String>) {
         self.lock().last_fault = Some(CallFault { at, reason: reason.into() });
     }
 
+    /// Notes that a call succeeded.
     pub fn succeeded(&self) {
         self.lock().last_fault = None;
     }

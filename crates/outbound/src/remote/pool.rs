@@ -75,7 +75,7 @@ impl Pool {
             Ok(call) => Ok(Some(ChosenReplica { replica: Arc::clone(replica), call, since: now })),
             Err(_) => {
                 let cause = last_cause(replica).map(|cause| format!(": {cause}")).unwrap_or_default();
-                Err(format!("the agent that has this task fails too often to be called just now{cause}; try again later"))
+                Err(format!("the agent of this task failed too often and is not called for a while{cause}; try again later"))
             }
         }
     }
@@ -85,7 +85,7 @@ impl Pool {
         let mut causes: Vec<String> = self.replicas.values().filter_map(|replica| last_cause(replica)).collect();
         causes.dedup();
         let because = if causes.is_empty() { String::new() } else { format!(" (last failure: {})", causes.join("; ")) };
-        format!("no agent can take this task just now{because}; try again later")
+        format!("no replica can take this task now{because}; try again later")
     }
 
     /// The replica that a call would choose, without a call.

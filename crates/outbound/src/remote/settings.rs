@@ -37,9 +37,13 @@ pub enum LineageSetting {
 pub struct AgentSettings {
     /// The URL that calls go to, instead of those on the card.
     pub address: Option<String>,
+    /// The only binding that is used.
     pub binding: Option<Binding>,
+    /// The only version that is used.
     pub version: Option<Version>,
+    /// Whether calls are streams.
     pub stream: StreamMode,
+    /// Where lineage is sent.
     pub lineage: LineageSetting,
     /// Sent with every call.
     pub headers: Vec<(HeaderName, HeaderValue)>,

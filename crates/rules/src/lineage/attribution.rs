@@ -98,15 +98,15 @@ impl TokenCheck {
         match self {
             Self::Malformed => "it is not a hop token",
             Self::TooLarge => "it is too large",
-            Self::UnknownKey => "its key is not one of ours",
+            Self::UnknownKey => "it is signed with an unknown key",
             Self::Signature => "its signature is wrong",
             Self::Expired => "it has expired",
             Self::NotYetValid => "it is not valid yet",
-            Self::Tenant => "it is of another tenant",
+            Self::Tenant => "it belongs to another tenant",
             Self::Audience => "it was given to another agent",
-            Self::UnknownParent => "it names no task known here",
-            Self::ClosedParent => "the task it names has ended",
-            Self::Parent => "it does not agree with the task it names",
+            Self::UnknownParent => "it names a task that this node does not know",
+            Self::ClosedParent => "the task that it names has ended",
+            Self::Parent => "it does not match the task that it names",
         }
     }
 }
@@ -142,9 +142,9 @@ impl LineageError {
 impl fmt::Display for LineageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Invalid(check) => write!(f, "the hop token does not hold: {}", check.told()),
-            Self::Address => f.write_str("the credentials are of one agent and the address is of another"),
-            Self::Required => f.write_str("an agent has to send the hop token of the task it works on"),
+            Self::Invalid(check) => write!(f, "the hop token is not valid: {}", check.told()),
+            Self::Address => f.write_str("the credentials belong to one agent, and the address to another"),
+            Self::Required => f.write_str("the agent must send the hop token of the task that it works on"),
         }
     }
 }

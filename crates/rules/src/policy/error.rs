@@ -58,17 +58,19 @@ impl PolicyError {
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Exceeded { field, actual, limit } => write!(f, "the task is over its policy: {field} is {limit}, not {actual}"),
-            Self::SkillDenied(Some(skill)) => write!(f, "the skill {skill:?} is not among those the caller may ask for"),
-            Self::SkillDenied(None) => f.write_str("the caller may ask for certain skills only, and the call names none"),
-            Self::ConcurrencyFull { caller, skill, limit } => {
-                write!(f, "{caller} has {limit} tasks running already")?;
-                skill.as_ref().map_or(Ok(()), |skill| write!(f, " with the skill {skill:?}"))
+            Self::Exceeded { field, actual, limit } => {
+                write!(f, "the task costs {actual}, and the policy allows {limit} ({field})")
             }
-            Self::Timeout { limit_ms } => write!(f, "the task took longer than the {limit_ms} ms it may take"),
-            Self::Denied { rule, fault: None } => write!(f, "the rule {rule:?} denies it"),
+            Self::SkillDenied(Some(skill)) => write!(f, "the policy does not allow the skill {skill:?} to this caller"),
+            Self::SkillDenied(None) => f.write_str("the policy allows certain skills only, and the call names none"),
+            Self::ConcurrencyFull { caller, skill, limit } => {
+                write!(f, "{caller} already runs max_concurrency = {limit} tasks")?;
+                skill.as_ref().map_or(Ok(()), |skill| write!(f, " of the skill {skill:?}"))
+            }
+            Self::Timeout { limit_ms } => write!(f, "the task took longer than max_duration_ms = {limit_ms}"),
+            Self::Denied { rule, fault: None } => write!(f, "the policy rule {rule:?} rejects the call"),
             Self::Denied { rule, fault: Some(fault) } => {
-                write!(f, "the rule {rule:?} could not be worked out, so it denies: {fault}")
+                write!(f, "the policy rule {rule:?} cannot be evaluated, so it rejects the call: {fault}")
             }
         }
     }

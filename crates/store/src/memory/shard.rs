@@ -81,7 +81,19 @@ impl Shard {
     }
 
     pub(super) fn make(&mut self, append: Append, made: Made) -> Result<&mut StoredTask, StoreError> {
-        let Append { task, creation, progress, entries, link, mut governed, spend, decision: _, register: _, notes: _ } = append;
+        let Append {
+            task,
+            creation,
+            progress,
+            entries,
+            link,
+            mut governed,
+            spend,
+            decision: _,
+            register: _,
+            notes: _,
+            answers: _,
+        } = append;
         let id = task.id.clone();
         if self.tasks.contains_key(&id) {
             return Err(numbering::made_twice(&task));

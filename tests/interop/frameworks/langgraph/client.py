@@ -2,11 +2,12 @@
 
 import pathlib
 import sys
-import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "common"))
 import operations
 # docs: imports
+import uuid
+
 from a2a.client import ClientConfig, create_client
 from a2a.types import Message, Part, Role, SendMessageRequest
 # docs: end
@@ -14,7 +15,7 @@ from a2a.types import Message, Part, Role, SendMessageRequest
 
 # docs: client
 async def ask(url, text, context_id=""):
-    """Sends one message and gives the task it became."""
+    """Sends a message and returns its task."""
     message = Message(message_id=str(uuid.uuid4()), role=Role.ROLE_USER, context_id=context_id, parts=[Part(text=text)])
     async with await create_client(url, ClientConfig(streaming=False)) as client:
         [response] = [response async for response in client.send_message(SendMessageRequest(message=message))]

@@ -9,7 +9,7 @@ use chancery_outbound::remote::{LineageSetting, StreamMode};
 
 #[derive(Clone, clap::Args)]
 pub(super) struct CallFlags {
-    /// The URL that calls go to, if not the one of its card
+    /// The URL to call instead of the one on its card
     #[arg(long, value_name = "URL")]
     address: Option<String>,
     /// JSONRPC, HTTP+JSON, GRPC or SWP [default: the binding on its card]
@@ -30,13 +30,13 @@ pub(super) struct CallFlags {
     /// The same, by the variable of the node's environment that has the value
     #[arg(long = "header-env", value_name = "NAME=VARIABLE", value_parser = pair)]
     headers_env: Vec<(String, String)>,
-    /// How long a call may take to be answered
+    /// The timeout of a call
     #[arg(long, value_name = "MS")]
     timeout_ms: Option<u64>,
-    /// A media type that its card is shown with, in place of its own; can be given several times
+    /// An input mode to show on its card instead of its own; can be given several times
     #[arg(long = "input-mode", value_name = "TYPE")]
     input_modes: Vec<String>,
-    /// A file of the node's machine with its card, which is then never fetched
+    /// A file on the node's machine with its card, which is then never fetched
     #[arg(long, value_name = "FILE")]
     card_file: Option<PathBuf>,
     /// Reject cards and answers that deviate from their version

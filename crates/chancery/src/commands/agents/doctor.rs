@@ -35,7 +35,7 @@ Exit code 0 if the agent can be called, 1 if it cannot or its card is rejected, 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Doctor {
-    /// Where the agent, or its card, is
+    /// The URL of the agent or of its card
     #[arg(value_name = "URL")]
     url: String,
     /// Call the agent as well
@@ -47,13 +47,13 @@ pub(super) struct Doctor {
     /// The config file: its [outbound] section applies to the calls, and --write appends to it
     #[arg(long, value_name = "FILE", default_value = "chancery.toml")]
     config: PathBuf,
-    /// The name of the section; the one on the agent's card, if you do not say it
+    /// The name of the section [default: the name on the agent's card]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The variable with a bearer token that the agent wants
+    /// The environment variable with a bearer token for the agent
     #[arg(long, value_name = "VARIABLE", conflicts_with = "api_key_env")]
     bearer_env: Option<String>,
-    /// The variable with an API key that the agent wants
+    /// The environment variable with an API key for the agent
     #[arg(long, value_name = "VARIABLE")]
     api_key_env: Option<String>,
     #[command(flatten)]
@@ -143,7 +143,9 @@ impl Doctor {
     }
 
     fn credentials(&self) -> Result<AgentCredentials, Failure> {
-        let variable = |name: &String| std::env::var(name).map_err(|_| Failure::Usage(format!("the environment has no {name}")));
+        let variable = |name: &String| {
+            std::env::var(name).map_err(|_| Failure::Usage(format!("the environment variable {name} is not set")))
+        };
         match (&self.bearer_env, &self.api_key_env) {
             (Some(name), _) => variable(name).map(AgentCredentials::bearer),
             (None, Some(name)) => variable(name).map(AgentCredentials::api_key),

@@ -76,7 +76,7 @@ impl AgentsAccess {
     }
 }
 
-const SEE_LIST: &str = "see who there is with `chancery agents ls`";
+const SEE_LIST: &str = "`chancery agents ls` lists the agents";
 
 fn failure(error: CallError) -> Failure {
     match error {

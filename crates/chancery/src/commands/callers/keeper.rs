@@ -88,7 +88,7 @@ fn given(name: &str, key: Option<&SecretString>) -> Value {
     json!({ "name": name, "key": key.map(|key| key.expose_secret()) })
 }
 
-const SEE_LIST: &str = "see who there is with `chancery callers ls`";
+const SEE_LIST: &str = "`chancery callers ls` lists the callers";
 
 fn book_failure(fault: CallerRegistryError) -> Failure {
     match fault {

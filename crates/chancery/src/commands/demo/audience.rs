@@ -12,12 +12,12 @@ use crate::commands::show;
 
 const NEXT: &str = "\
 Try next:
-  chancery demo --set recursion.deny_revisit=false  a loop that gets too deep
-  chancery demo --set budget.tree.max_usd=0.02      one that runs out of money
+  chancery demo --set recursion.deny_revisit=false  the loop runs until it is too deep
+  chancery demo --set budget.tree.max_usd=0.02      the loop runs until the money is spent
   chancery serve                                    a node, with an echo agent
-  chancery serve --agent URL                        before an agent of yours
+  chancery serve --agent URL                        a node in front of your agent
   chancery init                                     a config with every setting
-What can be set is explained in docs/configuration.md.
+docs/configuration.md explains the settings.
 ";
 
 /// Lines that are drawn over on a terminal, which has 24 at least.
@@ -47,10 +47,10 @@ impl DemoOutput {
         let cap = stage.config.governance.budget.tree.max_usd;
         let audience = Self { kind, paint: Paint::for_stdout(), cap, told: ShownEvents::default() };
         if !matches!(audience.kind, Kind::Json) {
-            let may = cap.map_or_else(|| "may spend what it likes".to_owned(), |cap| format!("may spend ${cap}"));
+            let may = cap.map_or_else(|| "has no cap".to_owned(), |cap| format!("may spend ${cap}"));
             show::print(&format!(
-                "The control plane is at {}, with three agents behind it.\nA tree of calls {may}. All is on the loopback, nothing \
-                 is kept.\n",
+                "The control plane is at {}, with three agents behind it.\nA tree of calls {may}.\n\
+                 Everything runs on the loopback, and nothing is stored.\n",
                 stage.url
             ));
         }

@@ -13,21 +13,21 @@ const MAX_PACKET: u64 = 64 * 1024 * 1024;
 const EXAMPLES: &str = "\
 Examples:
   chancery evidence convert packet.json              one packet, strictly
-  curl … | chancery evidence convert --lenient -     what the strict reading refuses is noted as lost instead
-  chancery evidence convert --keep raw packet.json   the packet's bytes are kept in raw/, also if it is refused
+  curl … | chancery evidence convert --lenient -     convert what can be converted, and note the rest as lost
+  chancery evidence convert --keep raw packet.json   also store the bytes of the packet in raw/
 
-Prints the batch as JSON. A packet that breaks the adapter's contract is refused with the kind of fault, and the exit code is 2.";
+Prints the batch as JSON. A packet that breaks the contract of the adapter is rejected with the kind of the fault and exit code 2.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Convert {
-    /// Refuse what cannot be converted whole [default]
+    /// Reject a packet that cannot be converted whole [default]
     #[arg(long, conflicts_with = "lenient")]
     strict: bool,
-    /// Convert what can be, and note what was lost
+    /// Convert what can be converted, and note what is lost
     #[arg(long)]
     lenient: bool,
-    /// Keep the packet's bytes in this folder, under their digest, before they are read
+    /// Store the packet's bytes in this folder under their digest, before they are parsed
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
     /// The packet; `-` reads it from the standard input

@@ -36,7 +36,7 @@ pub(super) struct Export {
     /// Everything before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Where to write the bundle [default: standard output]
+    /// The file to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -31,7 +31,7 @@ pub(super) struct VerifyBundleCommand {
     /// The bundle; `-` reads it from the standard input
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
-    /// The key that must have signed; repeat it where keys were rotated
+    /// The id of the key that must have signed; can be given several times, for rotated keys
     #[arg(long, value_name = "KID", allow_hyphen_values = true)]
     key: Vec<String>,
 }

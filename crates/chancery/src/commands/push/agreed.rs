@@ -14,9 +14,9 @@ use super::super::Failure;
 const FETCH_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
-#[command(next_help_heading = "What senders have to show")]
+#[command(next_help_heading = "Required proofs")]
 pub(super) struct AgreedSecretsCommand {
-    /// The URL of the receiver, exactly as it is registered: what is signed for another is refused
+    /// The URL of the receiver, exactly as it was registered; notifications for another URL are rejected
     #[arg(long, value_name = "URL")]
     url: Vec<String>,
     /// The environment variable with a shared secret (whsec_…)
@@ -31,7 +31,7 @@ pub(super) struct AgreedSecretsCommand {
     /// The sender's public keys: a node that publishes them, or a file with a JWKS, a JWK or PEM
     #[arg(long, value_name = "URL|FILE")]
     keys: Option<String>,
-    /// The sender also shows a token (JWT) of its own
+    /// Require a token (JWT) of the sender too
     #[arg(long)]
     jwt: bool,
     /// The environment variable with the registration's token
@@ -142,7 +142,7 @@ fn hmac(text: &SecretString, from: &str) -> Result<HmacSecret, Failure> {
 }
 
 fn variable(name: &str) -> Result<SecretString, Failure> {
-    let value = std::env::var(name).map_err(|_| Failure::Usage(format!("the environment has no {name}")))?;
+    let value = std::env::var(name).map_err(|_| Failure::Usage(format!("the environment variable {name} is not set")))?;
     trimmed(value, name)
 }
 

@@ -12,10 +12,10 @@ use super::operate::query;
 /// Which letters are meant.
 #[derive(clap::Args)]
 struct DeadLetterFilter {
-    /// Dead at or after this time, as 2026-11-15T07:00:00Z
+    /// Only letters that died at or after this time, as 2026-11-15T07:00:00Z
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Dead before this time
+    /// Only letters that died before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     #[arg(long, value_name = "ORIGIN")]
@@ -76,7 +76,7 @@ enum DeadCommand {
         /// List the letters and send nothing
         #[arg(long)]
         dry_run: bool,
-        /// At most so many a second
+        /// The most letters a second
         #[arg(long, value_name = "NUMBER")]
         rate: Option<usize>,
         /// Only letters after this one, to continue an interrupted replay
@@ -193,10 +193,10 @@ pub(super) struct Receipts {
 enum ReceiptsCommand {
     /// Print every receipt as JSON, one a line
     Export {
-        /// Only those of this lane
+        /// Only receipts of this lane
         #[arg(long, value_name = "LANE")]
         lane: Option<u64>,
-        /// Those after this number
+        /// Only receipts after this number
         #[arg(long, value_name = "NUMBER", default_value_t = 0)]
         after: u64,
     },

@@ -32,7 +32,7 @@ The command answers repeated and late notifications like all others, and prints 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct PushListenCommand {
-    /// Where to listen; any path will do
+    /// The address to listen on; every path is accepted
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7421")]
     listen: SocketAddr,
     /// Answer every request with this status and accept nothing

@@ -11,10 +11,10 @@ pub(super) struct LaneSelection {
     /// An origin (https://host), the number of a lane, or the name of a configuration
     #[arg(value_name = "ORIGIN|LANE|CONFIG")]
     what: Option<String>,
-    /// Only those of this task
+    /// Only registrations of this task
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// Only those of this tenant
+    /// Only registrations of this tenant
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
 }
@@ -44,13 +44,13 @@ pub(super) struct Ls {
     node: NodeArgs,
     #[command(flatten)]
     which: LaneSelection,
-    /// Only those in this state: active, paused, disabled or gone
+    /// Only registrations in this state: active, paused, disabled or gone
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
-    /// How many at most
+    /// The most registrations to list
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     limit: usize,
-    /// Those after this lane, as the end of the last list says
+    /// Continue after this lane, which the end of the last list names
     #[arg(long, value_name = "LANE", default_value_t = 0)]
     after: u64,
 }
@@ -147,7 +147,7 @@ impl LaneCommand {
         }
         match tried["outcome"].as_str() {
             Some("delivered") => Ok(()),
-            _ => Err(Failure::Refused("the webhook did not take it".to_owned())),
+            _ => Err(Failure::Refused("the webhook did not accept it".to_owned())),
         }
     }
 }
@@ -164,7 +164,7 @@ impl LaneChangeCommand {
     pub(super) async fn run(self, shared: &Shared, verb: &str) -> Result<(), Failure> {
         let named = self.which.named();
         if named.is_empty() {
-            return Err(Failure::Usage(format!("say what to {verb}: an origin, a lane, a configuration, --task or --tenant")));
+            return Err(Failure::Usage(format!("name what to {verb}: an origin, a lane, a configuration, --task or --tenant")));
         }
         let answer = nearby::admin(shared, &self.node)?.push_post(&[verb], &Value::Object(named)).await?;
         if shared.json {

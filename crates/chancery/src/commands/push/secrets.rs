@@ -42,7 +42,8 @@ impl Secrets {
             SecretsCommand::Ls => admin.push_list(&["secrets"], "secrets").await?,
             SecretsCommand::Set { origin, secret_env, grace } => {
                 let secret = secret_env.as_ref().map(|name| {
-                    std::env::var(name).map_err(|_| Failure::Usage(format!("the environment has no {}", show::safe(name))))
+                    std::env::var(name)
+                        .map_err(|_| Failure::Usage(format!("the environment variable {} is not set", show::safe(name))))
                 });
                 let mut asked = json!({ "origin": origin, "secret": secret.transpose()? });
                 if let Some(grace) = grace {

@@ -21,21 +21,21 @@ Examples:
       --secret-file hook.secret --at 2027-01-15T08:00:00Z body.json
 
 A header file has one `name: value` a line. The body must be the very bytes that were received. A signature is good for five
-minutes: --at says when the notification arrived. Exit code 1 when it would have been refused.";
+minutes: --at sets the time of arrival. Exit code 1 if the notification is rejected.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct VerifyWebhookCommand {
-    /// The body as it was received; `-` reads it from the standard input
+    /// The file with the body, as it was received; `-` reads it from the standard input
     #[arg(value_name = "FILE")]
     body: PathBuf,
-    /// A header it came with
+    /// A header of the notification
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     header: Vec<String>,
-    /// The file with its headers
+    /// The file with the headers of the notification
     #[arg(long, value_name = "FILE")]
     headers: Option<PathBuf>,
-    /// When it arrived [default: now]
+    /// The time when it arrived [default: now]
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     at: Option<Timestamp>,
     #[command(flatten)]

@@ -28,7 +28,7 @@ pub(super) fn show_reply(reply: &Reply, json: bool) -> Result<(), Failure> {
             tell(bill::line(message.metadata.as_ref()));
             Ok(())
         }
-        _ => Err(Failure::Refused("the agent answered something that was not asked for".to_owned())),
+        _ => Err(Failure::Refused("the agent's answer does not belong to the call".to_owned())),
     }
 }
 
@@ -79,7 +79,7 @@ fn conclude(id: &str, status: &TaskStatus, bill: Option<String>) -> Result<(), F
             Err(Failure::Refused(format!("task {id} {state}{reason}")))
         }
         TaskState::InputRequired | TaskState::AuthRequired => {
-            remark(&format!("task {id} {state}; go on with: chancery send --task {id} TEXT"));
+            remark(&format!("task {id} {state}; continue with: chancery send --task {id} TEXT"));
             Ok(())
         }
         _ => {

@@ -30,6 +30,7 @@ of a kind that begins with `unsupported` fails, as the profile requires. The con
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct SwpListenCommand {
+    /// The address to listen on, of the loopback
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7777")]
     listen: SocketAddr,
     /// Stop after so many connections
@@ -40,7 +41,7 @@ pub(super) struct SwpListenCommand {
 impl SwpListenCommand {
     pub(super) async fn run(self) -> Result<(), Failure> {
         if !self.listen.ip().is_loopback() {
-            return Err(Failure::Usage(format!("{} is not a loopback address, and this is in plain", self.listen)));
+            return Err(Failure::Usage(format!("{} is not a loopback address, and this connection is unencrypted", self.listen)));
         }
         let listener = TcpListener::bind(self.listen).await.with_context(|| format!("cannot listen at {}", self.listen))?;
         let address = listener.local_addr().context("the listener has no address")?;

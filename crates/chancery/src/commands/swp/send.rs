@@ -34,13 +34,13 @@ pub(super) struct SwpSendCommand {
     url: String,
     /// The kind of the task, which names a skill
     kind: String,
-    /// What to work on; `-` reads it from stdin
+    /// The input of the task; `-` reads it from stdin
     #[arg(default_value = "")]
     input: String,
-    /// Say that the input is JSON
+    /// Declare the input as JSON
     #[arg(long, conflicts_with_all = ["opaque", "undeclared"])]
     json_input: bool,
-    /// Say that the input is octets of your own
+    /// Declare the input as opaque octets
     #[arg(long, conflicts_with = "undeclared")]
     opaque: bool,
     /// Send no type of the input: the skill declares it

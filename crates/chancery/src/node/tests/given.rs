@@ -55,6 +55,16 @@ async fn two_places_for_tasks_are_refused_in_every_order() {
 }
 
 #[tokio::test]
+async fn the_first_agent_that_callers_can_see_is_at_the_root_in_every_order() {
+    let hidden_first = Node::builder().subagent("b", new_card("B", "b"), Echo::default());
+    let node = hidden_first.agent("a", new_card("A", "a"), Echo::default()).build().await.unwrap();
+    let agents = node.chancery().agents();
+    assert_eq!(&*agents.first().name, "a");
+    let all_hidden = Node::builder().subagent("b", new_card("B", "b"), Echo::default()).build().await;
+    assert!(matches!(all_hidden, Err(BuildError::Hidden(name)) if name == "b"));
+}
+
+#[tokio::test]
 async fn a_method_with_one_value_is_refused_the_second_time() {
     let home = tempfile::tempdir().unwrap();
     let store = || Arc::new(MemoryStore::new());

@@ -282,7 +282,7 @@ async fn rings_of_two_and_three_nodes_are_refused_at_the_second_visit_and_their_
         .await;
         assert!(answer.contains("RECURSION_REVISIT") && !answer.contains("COMPLETED"), "{count}: {answer}");
         // The agent of this node by its name, and those of the others by the same name with their AgentIDs.
-        let path = answer.split("waiting for this very call: ").nth(1).and_then(|rest| rest.split(" attribution").next());
+        let path = answer.split("answer to this chain of calls: ").nth(1).and_then(|rest| rest.split(" attribution").next());
         let path = path.unwrap_or_else(|| panic!("{answer}"));
         assert_eq!(path.matches("peer#").count(), told_apart, "{count} {verify}: {path}");
         for (node, before) in nodes.iter().zip(before) {

@@ -70,8 +70,8 @@ fn a_name_that_nobody_has_changes_nothing_and_offers_the_one_that_was_meant() {
         (&["thaw", "caller", "whoever"], &["caller:default/whoever thawed"]),
         (&["thaw", "caller", "whoever", "--unknown-ok"], &["is not frozen"]),
         (&["budgets", "caller", "whoever", "--unknown-ok"], &["nothing is counted for caller:default/whoever"]),
-        (&["tree", "nothing", "--unknown-ok"], &["nothing is kept of nothing"]),
-        (&["tree", "nothing", "--cancel", "--unknown-ok"], &["nothing is kept of nothing"]),
+        (&["tree", "nothing", "--unknown-ok"], &["there is no tree with the trace or the task nothing"]),
+        (&["tree", "nothing", "--cancel", "--unknown-ok"], &["there is no tree with the trace or the task nothing"]),
     ] {
         assert_ends(&home, arguments, 0, words);
     }

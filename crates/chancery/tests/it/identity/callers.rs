@@ -19,7 +19,7 @@ fn add(home: &Home, arguments: &[&str]) -> String {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let key = ran.stdout.trim_end().to_owned();
     assert!(ran.stdout.lines().count() == 1 && key.starts_with("chk_"), "the key alone: {:?}", ran.stdout);
-    assert!(ran.stderr.contains("shown nowhere again") && !ran.stderr.contains(&key), "{}", ran.stderr);
+    assert!(ran.stderr.contains("not shown again") && !ran.stderr.contains(&key), "{}", ran.stderr);
     key
 }
 

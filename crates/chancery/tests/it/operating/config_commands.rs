@@ -21,7 +21,7 @@ fn init_writes_a_file_that_serves_and_its_schema_and_writes_over_nothing() {
     std::fs::write(home.path().join("chancery.toml"), "mine = 1").unwrap();
     let ran = run(&home, ["init"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
-    assert!(ran.stderr.contains("chancery.toml is there already; --force"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("chancery.toml exists; --force"), "{}", ran.stderr);
     assert_eq!(std::fs::read_to_string(home.path().join("chancery.toml")).unwrap(), "mine = 1");
     assert_eq!(run(&home, ["init", "--force"]).code, Some(0));
     assert_eq!(run(&home, ["validate"]).code, Some(0));

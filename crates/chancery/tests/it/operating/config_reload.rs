@@ -198,7 +198,11 @@ async fn a_file_with_faults_changes_nothing_and_each_is_logged_and_shown() {
     node.put(&bad.replace("json_dept = 1\n", "").replace("agent = 'nobody'\n", ""));
     let ran = run(&node.home, ["reload"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    assert!(ran.stderr.contains("chancery.toml:") && ran.stderr.contains("the environment has no NOT_SET"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("chancery.toml:") && ran.stderr.contains("the environment variable NOT_SET is not set"),
+        "{}",
+        ran.stderr
+    );
 
     assert_eq!(node.generation().await, 1);
     assert_eq!(node.status("/agents/third", KEY).await, StatusCode::NOT_FOUND);

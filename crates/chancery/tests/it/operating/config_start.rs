@@ -9,7 +9,11 @@ use crate::support::server::{Home, Setup};
 /// A config that no node starts with, the words for it, and whether that depends on the machine.
 const REFUSED: &[(&str, &str, bool)] = &[
     ("listen = '0.0.0.0:0'\n", "chancery.toml:1:10: listen: 0.0.0.0:0 is not a loopback address", false),
-    ("[callers.a]\nkey_env = 'NO_SUCH_KEY'\n", "chancery.toml:2:11: callers.a.key_env: the environment has no NO_SUCH_KEY", true),
+    (
+        "[callers.a]\nkey_env = 'NO_SUCH_KEY'\n",
+        "chancery.toml:2:11: callers.a.key_env: the environment variable NO_SUCH_KEY is not set",
+        true,
+    ),
     (
         "[tls]\ncert_file = 'none.pem'\nkey_file = 'node.key'\n",
         "chancery.toml:2:13: tls.cert_file: none.pem cannot be read",

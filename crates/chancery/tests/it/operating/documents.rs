@@ -108,6 +108,29 @@ fn every_command_in_the_documents_is_one_of_the_command_line() {
     assert!(tried >= 80, "only {tried} commands were found");
 }
 
+/// Pages whose Rust code is run by itself (`documents` in `src/lib.rs`).
+const RUN_AS_TESTS: [&str; 3] = ["embedding.md", "push-receivers.md", "tool-parts.md"];
+
+#[test]
+fn rust_code_in_the_documents_is_code_that_compiles() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources =
+        ["examples/mount.rs", "src/lib.rs"].map(|source| fs::read_to_string(root.join(source)).expect("it can be read"));
+    let compiled = sources.concat().replace("//! ", "");
+    let mut compared = 0;
+    for page in pages().into_iter().filter(|page| !RUN_AS_TESTS.iter().any(|name| page.ends_with(name))) {
+        for block in blocks(&page).iter().filter(|block| block.language == "rust") {
+            compared += 1;
+            let place = format!("{}:{}", page.display(), block.line);
+            assert!(
+                compiled.contains(block.text.trim_end()),
+                "{place}: this code is neither in examples/mount.rs nor in src/lib.rs"
+            );
+        }
+    }
+    assert!(compared >= 2, "only {compared} blocks were found");
+}
+
 #[test]
 fn every_config_in_the_documents_is_valid() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");

@@ -1,5 +1,6 @@
-//! The commands and `curl` lines of `docs` that one node can answer are run, page by page. A command that needs another part is
-//! only parsed (`documents.rs`). Its text shows that part: see [`Needs`].
+//! The commands and `curl` lines of `docs` are run, page by page, with a node and an agent behind the addresses that the pages use for
+//! agents. Nodes that a page starts are started. A command that needs another part is only parsed (`documents.rs`). Its text shows
+//! that part: see [`Needs`].
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +12,21 @@ use crate::support::server::{Home, Server, Setup};
 /// The node of every page: the agents and the record that the pages speak of, and a folder as memory tier.
 const CONFIG: &str = "[agents.echo]\nrun = 'echo'\n[agents.research]\nrun = 'echo'\n[memory]\ntier = 'tier'\n";
 
+/// The addresses in the pages that stand for an agent of the reader.
+const AGENTS: [&str; 4] =
+    ["https://agent.example.org", "http://localhost:9999", "http://localhost:9001", "http://localhost:8000"];
+
+/// The files in the pages that stand for a file of the reader.
+const FILES: [(&str, &str); 3] = [
+    ("letter.txt", "Good morning."),
+    ("a2a.toml", "[recursion]\nmax_call_depth = 4\n"),
+    ("chancery.toml", "[agents.echo]\nrun = 'echo'\n"),
+];
+
 /// Why a command is only parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
-    /// It runs until it is stopped.
+    /// It runs until it is stopped, or has an address of its own.
     Stopping,
     /// A word in capitals stands for a value of the reader.
     Value,
@@ -26,9 +38,9 @@ enum Needs {
     Variable,
 }
 
-fn needs(words: &[String], url: &str, home: &Path) -> Option<Needs> {
+fn needs(words: &[String], urls: [&str; 2], home: &Path) -> Option<Needs> {
     let capitals = |word: &String| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
-    let is_other = |word: &String| word.contains("://") && !word.starts_with(url);
+    let is_other = |word: &String| word.contains("://") && !urls.iter().any(|url| word.starts_with(url));
     let is_file = |word: &&String| {
         [".json", ".toml", ".pem", ".jsonl", ".ruvec", ".gz", ".txt", ".token"].iter().any(|end| word.ends_with(end))
     };
@@ -36,7 +48,8 @@ fn needs(words: &[String], url: &str, home: &Path) -> Option<Needs> {
         let is_output = at > 0 && words[at - 1] == "-o";
         is_file(&word) && !is_output && !home.join(word).exists()
     };
-    if words.iter().any(|word| matches!(word.as_str(), "serve" | "listen" | "watch")) {
+    let is_address = |word: &String| word == "--listen" || word == "--bind";
+    if words.iter().any(|word| matches!(word.as_str(), "listen" | "watch") || is_address(word)) {
         Some(Needs::Stopping)
     } else if words.iter().any(|word| word.ends_with("-env")) {
         Some(Needs::Variable)
@@ -55,6 +68,7 @@ fn needs(words: &[String], url: &str, home: &Path) -> Option<Needs> {
 struct Page {
     home: Home,
     node: Server,
+    agent: Server,
     values: Vec<(&'static str, String)>,
 }
 
@@ -77,8 +91,12 @@ impl Page {
             let listed = run(&home, list.iter().chain(&["--json"])).json();
             listed[member][0]["id"].as_str().unwrap_or_else(|| panic!("{list:?}: {listed}")).to_owned()
         };
+        for (name, text) in FILES {
+            fs::write(home.path().join(name), text).expect("the home takes files");
+        }
+        let agent = Setup::conformance().start();
         let values = vec![("TASK", id(&["tasks", "ls"], "tasks")), ("DECISION", id(&["explain"], "decisions"))];
-        Self { home, node, values }
+        Self { home, node, agent, values }
     }
 
     /// A line with the values that this node has.
@@ -87,6 +105,7 @@ impl Page {
             let words = line.split(' ').map(|word| if word == *name { value } else { word });
             words.collect::<Vec<_>>().join(" ")
         });
+        let line = AGENTS.iter().fold(line, |line, url| line.replace(url, self.agent.url().trim_end_matches('/')));
         line.replace("http://127.0.0.1:7420", self.node.url().trim_end_matches('/'))
     }
 
@@ -106,14 +125,40 @@ impl Page {
     fn command(&self, line: &str) -> Result<Option<Needs>, String> {
         let filled = self.filled(line);
         let Some(words) = arguments(&filled) else { return Ok(None) };
-        if let Some(needs) = needs(&words, self.node.url().trim_end_matches('/'), self.home.path()) {
+        let urls = [&self.node, &self.agent].map(|server| server.url().trim_end_matches('/'));
+        if let Some(needs) = needs(&words, urls, self.home.path()) {
             return Ok(Some(needs));
+        }
+        if words.first().is_some_and(|word| word == "serve") {
+            return self.serve(&words[1..]);
         }
         if filled.split_whitespace().any(|word| PLACEHOLDERS.iter().any(|(name, _)| *name == word)) {
             return Ok(Some(Needs::Value));
         }
+        if words.first().is_some_and(|word| word == "init") {
+            // The pages show several ways to write the same files.
+            for file in ["chancery.toml", "chancery.schema.json"] {
+                let _ = fs::remove_file(self.home.path().join(file));
+            }
+        }
         let ran = run(&self.home, &words);
         if ran.code == Some(0) { Ok(None) } else { Err(format!("exit code {:?}: {} {}", ran.code, ran.stdout, ran.stderr)) }
+    }
+}
+
+impl Page {
+    /// Starts a node as a page does, at a free port and with the files of the page. It must print its address.
+    fn serve(&self, flags: &[String]) -> Result<Option<Needs>, String> {
+        let home = Home::new();
+        for entry in
+            fs::read_dir(self.home.path()).expect("the home can be listed").flatten().filter(|entry| entry.path().is_file())
+        {
+            fs::copy(entry.path(), home.path().join(entry.file_name())).expect("the home takes files");
+        }
+        match Setup::at(&home, "127.0.0.1:0").args(flags).try_start() {
+            Ok(node) => node.terminate().0.success().then_some(None).ok_or_else(|| "the node did not stop in order".to_owned()),
+            Err((status, log)) => Err(format!("{status}: {log}")),
+        }
     }
 }
 
@@ -137,7 +182,7 @@ fn commands(text: &str) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn the_commands_of_the_documents_that_one_node_can_answer_are_run() {
+fn the_commands_of_the_documents_that_a_node_and_an_agent_can_answer_are_run() {
     let (mut ran, mut parsed, mut faults) = (0, Vec::new(), Vec::new());
     for file in pages().into_iter().filter(|page| !page.ends_with("README.md")) {
         let text = fs::read_to_string(&file).expect("the page can be read");
@@ -161,5 +206,5 @@ fn the_commands_of_the_documents_that_one_node_can_answer_are_run() {
     }
     println!("{ran} commands were run, {} only parsed:\n{}", parsed.len(), parsed.join("\n"));
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    assert!(ran >= 30, "only {ran} commands were run");
+    assert!(ran >= 50, "only {ran} commands were run");
 }

@@ -64,8 +64,8 @@ pub(crate) const BAD: &[Bad] = &[
     Bad {
         text: "[callers.a]\ntenant = 't'\n[callers.b]\nkey_emv = 'K'\n",
         faults: &[
-            "1:10: callers.a: needs a way to prove itself",
-            "3:10: callers.b: needs a way to prove itself",
+            "1:10: callers.a: needs a credential",
+            "3:10: callers.b: needs a credential",
             "4:1: unknown key `callers.b.key_emv`; did you mean `key_env`?",
         ],
     },

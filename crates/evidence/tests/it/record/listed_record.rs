@@ -166,6 +166,7 @@ fn append(task: &Arc<TaskRecord>, entries: Vec<(u64, i64, TaskEvent)>) -> Append
         decision: None,
         register: None,
         notes: Vec::new(),
+        answers: None,
     }
 }
 

@@ -152,6 +152,7 @@ fn append(task: &Arc<TaskRecord>, state: TaskState, seq: u64, event: TaskEvent) 
         decision: None,
         register: None,
         notes: Vec::new(),
+        answers: None,
     }
 }
 

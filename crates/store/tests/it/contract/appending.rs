@@ -125,6 +125,7 @@ async fn every_kind_of_entry_is_read_back_whole(Opened { store, .. }: Opened) {
         decision: None,
         register: None,
         notes: Vec::new(),
+        answers: None,
     };
     store.append(replied).await.unwrap();
     assert_eq!(store.entries(&reply.id, 0, 10).await.unwrap(), [entry]);

@@ -128,6 +128,7 @@ fn append(step: &Step, model: &mut Model) -> Option<Append> {
                 decision: None,
                 register: None,
                 notes: Vec::new(),
+                answers: None,
             })
         }
         Step::Extend { id, ahead, count, state, now, cost, decision: decided } => {
@@ -151,6 +152,7 @@ fn append(step: &Step, model: &mut Model) -> Option<Append> {
                 decision,
                 register: None,
                 notes: Vec::new(),
+                answers: None,
             })
         }
         Step::Settle { .. } | Step::Decide { .. } | Step::Sweep { .. } => None,

@@ -64,7 +64,8 @@ impl Model {
 
     pub(crate) fn append(&mut self, append: &Append) -> Answer {
         let recorded = Ok((Some(Appended::Recorded), 0));
-        let Append { task, creation, progress, entries, link: _, governed, spend, decision, register: _, notes: _ } = append;
+        let Append { task, creation, progress, entries, link: _, governed, spend, decision, register: _, notes: _, answers: _ } =
+            append;
         let Some(creation) = creation else {
             let kept = self.get(task.id.as_str()).ok_or(())?;
             if progress.seq != kept.stored.progress.seq + entries.len() as u64 {

@@ -149,6 +149,7 @@ pub(crate) fn creation(task: &Arc<TaskRecord>) -> Append {
         decision: None,
         register: None,
         notes: Vec::new(),
+        answers: None,
     }
 }
 
@@ -172,6 +173,7 @@ pub(crate) fn change(task: &Arc<TaskRecord>, seq: u64, state: TaskState, status_
         decision: None,
         register: None,
         notes: Vec::new(),
+        answers: None,
     }
 }
 
@@ -188,6 +190,7 @@ pub(crate) fn pieces(task: &Arc<TaskRecord>, first: u64, last: u64) -> Append {
         decision: None,
         register: None,
         notes: Vec::new(),
+        answers: None,
     }
 }
 

@@ -77,7 +77,7 @@ async fn an_agent_that_fails_again_and_again_is_left_alone_and_callers_are_told_
                 let told = format!("{refused:?}");
                 assert!(
                     told.contains(
-                        "no agent can take this task just now (last failure: agent front: HTTP 503: later); try again later"
+                        "no replica can take this task now (last failure: agent front: HTTP 503: later); try again later"
                     ),
                     "{}: {told}",
                     combination.name()
