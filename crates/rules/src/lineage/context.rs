@@ -1,5 +1,6 @@
 //! Where a call stands in the tree of calls it belongs to.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -146,7 +147,7 @@ impl<'de> Deserialize<'de> for ClaimedContext {
                         "visited_agents" => match from.next_value::<ClaimMember>()? {
                             ClaimMember::Agents { path, whole, is_longer } => {
                                 claim.visited_agents = path;
-                                // Who came through more agents than are read is at least as deep as those.
+                                // A call that came through more agents than are read is at least as deep.
                                 claim.depth = claim.depth.max(is_longer.then_some(MAX_PATH as u32));
                                 whole
                             }
@@ -242,9 +243,11 @@ impl<'de> Deserialize<'de> for ClaimMember {
                         None => return Ok(ClaimMember::Agents { path, whole, is_longer: false }),
                     }
                 }
-                let mut is_longer = false;
-                while from.next_element::<IgnoredAny>()?.is_some() {
-                    (whole, is_longer) = (false, true);
+                let (mut known, mut is_longer) = (None, false);
+                while let Some(member) = from.next_element::<ClaimMember>()? {
+                    whole = false;
+                    let known = known.get_or_insert_with(|| path.backwards().cloned().collect::<HashSet<_>>());
+                    is_longer |= member.text().is_some_and(|agent| !known.contains(agent));
                 }
                 Ok(ClaimMember::Agents { path, whole, is_longer })
             }
@@ -313,8 +316,11 @@ mod tests {
         for (count, cut) in [(MAX_PATH, false), (MAX_PATH + 1, true)] {
             let claim = claim(&json!({ "visited_agents": vec!["x"; count] }));
             assert_eq!((claim.visited_agents.len(), claim.cut), (MAX_PATH, cut));
-            assert_eq!(claim.depth, cut.then_some(MAX_PATH as u32), "the agents that are not read count as depth");
+            assert_eq!(claim.depth, None, "no agent is left out");
         }
+        let many: Vec<String> = (0..=MAX_PATH).map(|agent| agent.to_string()).collect();
+        let claim = claim(&json!({ "visited_agents": many }));
+        assert_eq!((claim.depth, claim.cut), (Some(MAX_PATH as u32), true), "an agent that is left out counts as depth");
     }
 
     #[test]

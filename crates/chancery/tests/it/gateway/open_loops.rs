@@ -275,7 +275,9 @@ async fn tasks_send_with_a_claim_of_depth_and_of_a_visit_is_refused() {
     let crowd: Vec<String> = (0..1000).map(|number| format!("agent-{number}")).chain(["conformance".to_owned()]).collect();
     let crowded = send(json!({ "visited_agents": crowd })).await;
     assert!(crowded["error"]["message"].as_str().is_some_and(|said| said.starts_with("RECURSION_")), "{crowded}");
-    for honest in [json!({ "depth": 1, "visited_agents": ["somebody"] }), json!({ "depth": -1 }), json!({ "depth": "deep" }), json!(7)] {
+    for honest in
+        [json!({ "depth": 1, "visited_agents": ["somebody"] }), json!({ "depth": -1 }), json!({ "depth": "deep" }), json!(7)]
+    {
         let honest = send(honest).await;
         assert!(honest["result"].is_object(), "{honest}");
     }
