@@ -99,7 +99,7 @@ impl Attempt<'_> {
         let listen = self.config.node.listen;
         if swp.is_some_and(|swp| start_place::collide(swp, listen)) {
             faults
-                .push(self.places.fault("swp.listen", &format!("is the port of listen = {listen:?}; SWP needs one of its own")));
+                .push(self.places.fault("swp.listen", &format!("is the port of listen = {listen}; SWP needs one of its own")));
         }
         if !self.around.offline {
             faults.extend(self.start_place());
