@@ -171,6 +171,7 @@ pub mod rules;
 mod scope_names;
 mod seal;
 pub mod service;
+mod start_place;
 pub mod store;
 mod stored_nonces;
 mod test_turn;

@@ -20,6 +20,7 @@ use crate::gateway::{InCode, Remote, RemoteParts};
 use crate::key_registry::KeyRegistry;
 use crate::reload::placed;
 use crate::scope_names;
+use crate::start_place;
 use crate::webhooks;
 
 /// What a config is checked against beside itself.
@@ -95,7 +96,13 @@ impl Attempt<'_> {
         let swp = self.config.swp.door.listen;
         let plain = swp.and_then(|listen| plain_swp_fault(listen, self.config.tls.cert_file.is_some(), self.around.insecure));
         faults.extend(plain.map(|fault| self.places.fault("swp.listen", &fault)));
+        let listen = self.config.node.listen;
+        if swp.is_some_and(|swp| start_place::collide(swp, listen)) {
+            faults
+                .push(self.places.fault("swp.listen", &format!("is the port of listen = {listen}; SWP needs one of its own")));
+        }
         if !self.around.offline {
+            faults.extend(self.start_place());
             faults.extend(self.failed(self.tls()));
             faults.extend(self.keys());
             faults.extend(self.agents_elsewhere());
@@ -105,6 +112,18 @@ impl Attempt<'_> {
             }
         }
         faults
+    }
+
+    /// Addresses and folders that this machine does not have.
+    fn start_place(&self) -> Vec<ConfigFault> {
+        let listens = [("listen", Some(self.config.node.listen)), ("swp.listen", self.config.swp.door.listen)];
+        let addresses = listens.into_iter().filter_map(|(key, listen)| Some((key, start_place::address_fault(listen?)?)));
+        let tier = self.config.memory.tier.as_deref().filter(|tier| !tier.contains("://")).map(Path::new);
+        // The folder that nobody named is not needed by a node with --memory.
+        let data = self.around.folder.filter(|_| self.config.node.data.is_some());
+        let folders = [("data", data), ("memory.tier", tier)];
+        let folders = folders.into_iter().filter_map(|(key, folder)| Some((key, start_place::folder_fault(folder?)?)));
+        addresses.chain(folders).map(|(key, fault)| self.places.fault(key, &fault)).collect()
     }
 
     fn failed<T>(&self, made: Result<T, BuildError>) -> Vec<ConfigFault> {

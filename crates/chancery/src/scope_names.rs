@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(asked("acme/planner"), Ok("acme/planner"));
         assert_eq!(asked("default/writer"), Ok("default/writer"));
         assert_eq!(asked("x/y"), Ok("other/x/y"));
-        assert_eq!(asked("writer").unwrap_err(), "writer is the name of 2 callers; say which: acme/writer, default/writer");
+        assert_eq!(asked("writer").unwrap_err(), "2 callers have the name writer; use one of: acme/writer, default/writer");
         assert_eq!(asked("planer").unwrap_err(), "there is no caller planer here; did you mean `acme/planner`?");
         assert_eq!(asked("acme/planer").unwrap_err(), "there is no caller acme/planer here; did you mean `acme/planner`?");
         assert_eq!(

@@ -36,10 +36,9 @@ impl RequestHost {
 
     /// A host, and what follows it: nothing, or a colon and a port.
     fn of_parts(host: &str, port: &str) -> Option<Self> {
-        let is_port =
-            port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.is_empty() || port.parse::<u16>().is_ok());
-        let host = host.trim_end_matches('.');
-        if !is_port || host.is_empty() {
+        let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
+        let host = host.strip_suffix('.').unwrap_or(host);
+        if !is_port || host.split('.').any(str::is_empty) {
             return None;
         }
         let address = own_hosts::address(host).map(|address| Self::Address(address.to_canonical()));
@@ -159,6 +158,11 @@ impl HostCheck {
     }
 }
 
+/// Whether a port is written as URIs have it: nothing, or digits. Numbers of Rust may have a sign.
+fn is_port(text: &str) -> bool {
+    text.is_empty() || (text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok())
+}
+
 /// Splits a text in front of its first colon, if only letters, digits, dots and hyphens are there. Most hosts are
 /// written so, and need no reader of URIs, which copies them.
 fn split_plain(text: &str) -> Option<(&str, &str)> {
@@ -230,8 +234,22 @@ mod tests {
         ] {
             assert_eq!(asked(foreign), Some(ErrorKind::HostNotServed), "{foreign}");
         }
-        for bad in ["", ":7420", "a b", "u@localhost", "u:p@localhost:1", "localhost:x", "localhost:99999", "localhost/x", "[::1"]
-        {
+        for bad in [
+            "",
+            ":7420",
+            "a b",
+            "u@localhost",
+            "u:p@localhost:1",
+            "localhost:x",
+            "localhost:99999",
+            "localhost:+80",
+            "localhost/x",
+            "[::1",
+            ".localhost",
+            "localhost..",
+            "a..localhost",
+            ".",
+        ] {
             assert_eq!(asked(bad), Some(ErrorKind::InvalidRequest), "{bad}");
         }
     }

@@ -62,9 +62,14 @@ pub(super) async fn resolved(admin_state: &AdminState, query: &ScopeQuery) -> Re
             None => Err(unknown_tree(chancery, name).await?),
         };
     }
-    match resolve(kind, name, &known(admin_state, kind, name).await?) {
+    let names = known(admin_state, kind, name).await?;
+    match resolve(kind, name, &names) {
         Ok(whole) => Ok(ResolvedScope { scope: of_kind(kind, whole), known: true }),
-        Err(_) if query.unknown_ok => Ok(ResolvedScope { scope: of_kind(kind, &as_written(kind, name)), known: false }),
+        // Of several that have the name, the one that it names as written.
+        Err(_) if query.unknown_ok => {
+            let whole = as_written(kind, name);
+            Ok(ResolvedScope { scope: of_kind(kind, &whole), known: names.contains(&whole) })
+        }
         Err(unresolved) => Err(unresolved.into()),
     }
 }

@@ -17,9 +17,10 @@ Examples:
   chancery validate --offline          reads no environment variables, no other files and no data folder
 
 The command prints each fault as FILE:LINE:COLUMN: MESSAGE, and exits with 2 if there is one. It accepts a key under its old name and
-prints a warning with the new name. It checks what `chancery serve` checks: environment variables, keys, certificates, and a public
-address without callers. It reads added agents and callers from the data folder. A budget or policy for a caller, tenant or agent that
-does not exist is a fault; `serve` only warns of it. The command opens no database, listens on no address and calls no agent.";
+prints a warning with the new name. It checks what `chancery serve` checks: environment variables, keys, certificates, addresses,
+folders, and a public address without callers. It reads added agents and callers from the data folder. A budget or policy for a caller,
+tenant or agent that does not exist is a fault; `serve` only warns of it. The command opens no database, calls no agent and leaves
+nothing behind. It does not try ports: another program may use one only now.";
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -27,7 +28,7 @@ pub(super) struct Validate {
     /// The config file
     #[arg(value_name = "FILE", default_value = "chancery.toml")]
     file: PathBuf,
-    /// Skip the checks that depend on this machine: environment variables, other files and the data folder
+    /// Skip the checks that depend on this machine: environment variables, addresses, other files and the data folder
     #[arg(long)]
     offline: bool,
     /// Accept budgets and policies for callers, tenants and agents that do not exist yet

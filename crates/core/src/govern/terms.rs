@@ -79,9 +79,13 @@ impl CallTerms {
         if let Some(estimate) = member(place, "estimate", estimate)? {
             self.estimate = self.estimate.or(estimate);
         }
-        // A claim is only ever shown, so whatever it holds is no reason to refuse the call.
-        if let (None, Some(context)) = (&self.claimed, context) {
-            self.claimed = serde_json::from_str(context).ok().map(Box::new);
+        // A claim is never malformed: it makes its call deeper as far as it can be understood. All claims of a call count.
+        if let Some(context) = context.filter(|text| text.starts_with('{')) {
+            let claimed = serde_json::from_str(context).unwrap_or_else(|_| ClaimedContext::unreadable());
+            self.claimed = Some(Box::new(match self.claimed.take() {
+                Some(before) => before.and(claimed),
+                None => claimed,
+            }));
         }
         Ok(())
     }
@@ -185,5 +189,28 @@ mod tests {
             assert!(refusal.message.contains("message.metadata.ruvector.budget"), "{refusal}");
         }
         CallTerms::of(&send(json!({ "ruvector": { "context": 7, "skill": 8 } }), Value::Null)).unwrap();
+    }
+
+    #[test]
+    fn no_claim_of_a_call_hides_another_one() {
+        let claim = |depth: u32, agent: &str| json!({ "depth": depth, "visited_agents": [agent] });
+        let places = [
+            (json!({ "ruvector": { "context": claim(9, "b") } }), json!({ "ruvector": { "context": claim(0, "a") } })),
+            (
+                json!({ GOVERNANCE_EXTENSION: { "context": claim(0, "a") }, "ruvector": { "context": claim(9, "b") } }),
+                Value::Null,
+            ),
+        ];
+        for (one, other) in places {
+            for (message, beside) in [(&one, &other), (&other, &one)] {
+                let claimed = CallTerms::of(&send(message.clone(), beside.clone())).unwrap().claimed.unwrap();
+                assert_eq!(claimed.depth, Some(9));
+                assert!(["a", "b"].iter().all(|agent| claimed.visited_agents.contains(agent)), "{claimed:?}");
+            }
+        }
+        // A number that nothing can hold is no number of JSON readers, and still no way past the depth.
+        let huge = serde_json::from_str(r#"{"ruvector":{"context":{"depth":1e999}}}"#).unwrap();
+        let send = SendMessage { metadata: Some(huge), ..send(Value::Null, Value::Null) };
+        assert_eq!(CallTerms::of(&send).unwrap().claimed.unwrap().depth, Some(u32::MAX));
     }
 }

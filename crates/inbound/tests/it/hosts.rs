@@ -125,7 +125,8 @@ async fn http_1_0_may_leave_its_host_out_and_not_name_a_foreign_one() {
 #[tokio::test]
 async fn a_host_that_is_no_host_is_refused() {
     let node = open().await;
-    for host in ["", ":7420", "a b", "u@localhost", "localhost:x", "localhost:99999", "localhost/x", "[::1"] {
+    let bad = ["", ":7420", "a b", "u@localhost", "localhost:x", "localhost:99999", "localhost:+80", "localhost/x", "[::1"];
+    for host in bad.into_iter().chain([".localhost", "localhost..", "a..localhost"]) {
         let answer = ask(&node, &RawRequest::post("/", SEND).hosts(&[host])).await;
         assert_eq!(answer.status, 400, "{host:?}: {answer:?}");
     }

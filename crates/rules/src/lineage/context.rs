@@ -1,5 +1,6 @@
 //! Where a call stands in the tree of calls it belongs to.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -80,6 +81,26 @@ impl ClaimedContext {
         Self { depth, visited_agents: AgentPath::new(distinct), ..self.clone() }
     }
 
+    /// What two claims of one call say together: the larger depth, and the agents of both paths.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let agents = self.visited_agents.with_all_of([&other.visited_agents]);
+        let is_longer = agents.len() > MAX_PATH;
+        Self {
+            trace_id: self.trace_id.or(other.trace_id),
+            parent_task_id: self.parent_task_id.or(other.parent_task_id),
+            depth: self.depth.max(other.depth).max(is_longer.then_some(MAX_PATH as u32)),
+            root_agent_id: self.root_agent_id.or(other.root_agent_id),
+            visited_agents: if is_longer { AgentPath::new(agents.to_vec().into_iter().take(MAX_PATH)) } else { agents },
+            cut: self.cut || other.cut || is_longer,
+        }
+    }
+
+    /// The claim of a call that says something of its place which cannot be read. It counts as the deepest place.
+    pub fn unreadable() -> Self {
+        Self { depth: Some(u32::MAX), cut: true, ..Self::default() }
+    }
+
     /// The same with the agents of this node under the names they have here.
     #[must_use]
     pub fn in_own_names(&self, ids: &AgentIdIndex) -> Self {
@@ -115,16 +136,19 @@ impl<'de> Deserialize<'de> for ClaimedContext {
                             }
                         },
                         "depth" => {
-                            claim.depth = from.next_value::<ClaimMember>()?.number();
-                            claim.depth.is_some()
+                            let depth = from.next_value::<ClaimMember>()?.number();
+                            claim.depth = claim.depth.max(depth);
+                            depth.is_some()
                         }
                         "root_agent_id" => {
                             claim.root_agent_id = from.next_value::<ClaimMember>()?.text().map(Into::into);
                             claim.root_agent_id.is_some()
                         }
                         "visited_agents" => match from.next_value::<ClaimMember>()? {
-                            ClaimMember::Agents { path, whole } => {
+                            ClaimMember::Agents { path, whole, is_longer } => {
                                 claim.visited_agents = path;
+                                // A call that came through more agents than are read is at least as deep.
+                                claim.depth = claim.depth.max(is_longer.then_some(MAX_PATH as u32));
                                 whole
                             }
                             _ => false,
@@ -149,7 +173,7 @@ enum ClaimMember {
     Nothing,
     Text(Arc<str>),
     Number(u64),
-    Agents { path: AgentPath, whole: bool },
+    Agents { path: AgentPath, whole: bool, is_longer: bool },
     Other,
 }
 
@@ -161,11 +185,16 @@ impl ClaimMember {
         }
     }
 
+    /// A depth, also as text. One that is too large is the largest: a claim only makes its call deeper.
     fn number(&self) -> Option<u32> {
-        match self {
-            Self::Number(number) => u32::try_from(*number).ok(),
-            _ => None,
-        }
+        let number = match self {
+            Self::Number(number) => *number,
+            Self::Text(text) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                text.parse().unwrap_or(u64::MAX)
+            }
+            _ => return None,
+        };
+        Some(u32::try_from(number).unwrap_or(u32::MAX))
     }
 }
 
@@ -196,8 +225,9 @@ impl<'de> Deserialize<'de> for ClaimMember {
                 Ok(u64::try_from(number).map_or(ClaimMember::Other, ClaimMember::Number))
             }
 
-            fn visit_f64<E: de::Error>(self, _: f64) -> Result<ClaimMember, E> {
-                Ok(ClaimMember::Other)
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<ClaimMember, E> {
+                // The cast stops at the largest number.
+                Ok(if number >= 0.0 { ClaimMember::Number(number.ceil() as u64) } else { ClaimMember::Other })
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<ClaimMember, E> {
@@ -210,13 +240,16 @@ impl<'de> Deserialize<'de> for ClaimMember {
                     match from.next_element::<ClaimMember>()? {
                         Some(ClaimMember::Text(agent)) => path = path.then(agent),
                         Some(_) => whole = false,
-                        None => return Ok(ClaimMember::Agents { path, whole }),
+                        None => return Ok(ClaimMember::Agents { path, whole, is_longer: false }),
                     }
                 }
-                while from.next_element::<IgnoredAny>()?.is_some() {
+                let (mut known, mut is_longer) = (None, false);
+                while let Some(member) = from.next_element::<ClaimMember>()? {
                     whole = false;
+                    let known = known.get_or_insert_with(|| path.backwards().cloned().collect::<HashSet<_>>());
+                    is_longer |= member.text().is_some_and(|agent| !known.contains(agent));
                 }
-                Ok(ClaimMember::Agents { path, whole })
+                Ok(ClaimMember::Agents { path, whole, is_longer })
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<ClaimMember, A::Error> {
@@ -261,8 +294,17 @@ mod tests {
             (json!({"more": [1, {"x": 2}], "parent_task_id": null}), None, "", false),
             (json!({"depth": 3, "trace_id": "zz"}), Some(3), "", true),
             (json!({"depth": -1}), None, "", true),
-            (json!({"depth": 1.5}), None, "", true),
-            (json!({"depth": u64::MAX}), None, "", true),
+            (json!({"depth": true}), None, "", true),
+            (json!({"depth": ""}), None, "", true),
+            (json!({"depth": "-1"}), None, "", true),
+            // A depth in another notation counts, and one that is too large is the largest.
+            (json!({"depth": 99.0}), Some(99), "", false),
+            (json!({"depth": 1.5}), Some(2), "", false),
+            (json!({"depth": "99"}), Some(99), "", false),
+            (json!({"depth": u64::from(u32::MAX) + 1}), Some(u32::MAX), "", false),
+            (json!({"depth": u64::MAX}), Some(u32::MAX), "", false),
+            (json!({"depth": 1e300}), Some(u32::MAX), "", false),
+            (json!({"depth": "9".repeat(30)}), Some(u32::MAX), "", false),
             (json!({"visited_agents": ["A", 1, null, {"a": []}, ["B"], "C"]}), None, "A → C", true),
             (json!({"visited_agents": "A"}), None, "", true),
             (json!({"root_agent_id": "x".repeat(MAX_AGENT_NAME + 1)}), None, "", true),
@@ -274,6 +316,23 @@ mod tests {
         for (count, cut) in [(MAX_PATH, false), (MAX_PATH + 1, true)] {
             let claim = claim(&json!({ "visited_agents": vec!["x"; count] }));
             assert_eq!((claim.visited_agents.len(), claim.cut), (MAX_PATH, cut));
+            assert_eq!(claim.depth, None, "no agent is left out");
         }
+        let many: Vec<String> = (0..=MAX_PATH).map(|agent| agent.to_string()).collect();
+        let claim = claim(&json!({ "visited_agents": many }));
+        assert_eq!((claim.depth, claim.cut), (Some(MAX_PATH as u32), true), "an agent that is left out counts as depth");
+    }
+
+    #[test]
+    fn of_two_claims_the_deeper_counts_and_the_agents_of_both() {
+        let first = claim(&json!({ "depth": 1, "visited_agents": ["A", "B"] }));
+        let second = claim(&json!({ "depth": 7, "visited_agents": ["B", "C"], "trace_id": TRACE }));
+        for both in [first.clone().and(second.clone()), second.and(first)] {
+            assert_eq!((both.depth, both.visited_agents.len(), both.trace_id.is_some()), (Some(7), 3, true));
+            assert!(["A", "B", "C"].iter().all(|agent| both.visited_agents.contains(agent)));
+        }
+        let many = |name: &str| claim(&json!({ "visited_agents": (0..200).map(|n| format!("{name}{n}")).collect::<Vec<_>>() }));
+        let both = many("a").and(many("b"));
+        assert_eq!((both.visited_agents.len(), both.depth, both.cut), (MAX_PATH, Some(MAX_PATH as u32), true));
     }
 }

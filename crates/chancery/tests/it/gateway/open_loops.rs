@@ -241,16 +241,44 @@ async fn an_address_is_carried_on_by_cards_and_is_otherwise_a_path_like_any_othe
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_send_with_a_claim_of_depth_and_of_a_visit_is_refused() {
     let node = Setup::conformance().start();
-    let send = async |context: Value| -> Value {
-        let message = json!({ "role": "user", "parts": [{ "type": "text", "text": "complete" }] });
-        let params = json!({ "id": format!("t-{:x}", rand::random::<u64>()), "message": message, "metadata": { "ruvector": { "context": context } } });
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/send", "params": params });
-        reqwest::Client::new().post(node.url()).json(&body).send().await.unwrap().json().await.unwrap()
+    // What stands in the message, and what beside it.
+    let claim = async |within: &str, beside: &str| -> Value {
+        let of = |context: &str| format!(r#"{{ "ruvector": {{ "context": {context} }} }}"#);
+        let body = format!(
+            r#"{{ "jsonrpc": "2.0", "id": 1, "method": "tasks/send", "params": {{ "id": "t-{:x}", "metadata": {}, "message": {{
+                "role": "user", "parts": [{{ "type": "text", "text": "complete" }}], "metadata": {} }} }} }}"#,
+            rand::random::<u64>(),
+            of(beside),
+            of(within),
+        );
+        let request = reqwest::Client::new().post(node.url()).header("Content-Type", "application/json").body(body);
+        request.send().await.unwrap().json().await.unwrap()
     };
+    let send = async |context: Value| claim("{}", &context.to_string()).await;
     let deep = send(json!({ "depth": 99, "visited_agents": ["conformance"] })).await;
     assert!(deep["error"]["message"].as_str().is_some_and(|message| message.starts_with("RECURSION_DEPTH")), "{deep}");
     let visited = send(json!({ "depth": 1, "visited_agents": ["conformance"] })).await;
     assert!(visited["error"]["message"].as_str().is_some_and(|message| message.starts_with("RECURSION_REVISIT")), "{visited}");
-    let honest = send(json!({ "depth": 1, "visited_agents": ["somebody"] })).await;
-    assert!(honest["result"].is_object(), "{honest}");
+    // However it is written, wherever it stands, and whatever stands beside it.
+    for depth in ["99", "99.0", "8.5", "\"99\"", "4294967296", "18446744073709551616", "1e300", "1e999"] {
+        let context = format!(r#"{{ "depth": {depth} }}"#);
+        for (within, beside) in [(&*context, r#"{ "depth": 0 }"#), (r#"{ "depth": 0 }"#, &*context)] {
+            let deep = claim(within, beside).await;
+            assert!(deep["error"]["message"].as_str().is_some_and(|said| said.starts_with("RECURSION_DEPTH")), "{depth}: {deep}");
+        }
+    }
+    let (here, elsewhere) = (r#"{ "visited_agents": ["conformance"] }"#, r#"{ "depth": 1, "visited_agents": ["x"] }"#);
+    for (within, beside) in [(here, elsewhere), (elsewhere, here)] {
+        let visited = claim(within, beside).await;
+        assert!(visited["error"]["message"].as_str().is_some_and(|said| said.starts_with("RECURSION_REVISIT")), "{visited}");
+    }
+    let crowd: Vec<String> = (0..1000).map(|number| format!("agent-{number}")).chain(["conformance".to_owned()]).collect();
+    let crowded = send(json!({ "visited_agents": crowd })).await;
+    assert!(crowded["error"]["message"].as_str().is_some_and(|said| said.starts_with("RECURSION_")), "{crowded}");
+    for honest in
+        [json!({ "depth": 1, "visited_agents": ["somebody"] }), json!({ "depth": -1 }), json!({ "depth": "deep" }), json!(7)]
+    {
+        let honest = send(honest).await;
+        assert!(honest["result"].is_object(), "{honest}");
+    }
 }

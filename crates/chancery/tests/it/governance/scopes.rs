@@ -89,6 +89,10 @@ async fn a_name_that_two_tenants_have_is_not_guessed() {
     let candidates = ["acme/anonymous", "default/anonymous", "lab/anonymous"];
     assert_ends(&home, &["freeze", "caller", "anonymous"], 1, &candidates);
     assert_eq!(run(&home, ["freeze", "list"]).stdout, "");
+    // With the flag it is the one of `default`, which the node knows: it does not say otherwise.
+    let frozen = assert_ends(&home, &["freeze", "caller", "anonymous", "--unknown-ok", "--json"], 0, &[]).json();
+    assert_eq!((&frozen["name"], &frozen["known"]), (&json!("default/anonymous"), &json!(true)), "{frozen}");
+    assert_ends(&home, &["thaw", "caller", "anonymous"], 0, &["caller:default/anonymous thawed"]);
     for one in ["acme/anonymous", "lab/anonymous"] {
         assert_ends(&home, &["freeze", "caller", one], 0, &[one]);
     }

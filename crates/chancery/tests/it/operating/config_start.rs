@@ -40,6 +40,17 @@ const REFUSED: &[(&str, &str, bool)] = &[
     ("[agents.a]\nurl = 'http://127.0.0.1:9'\ncard_keys = 'none.jwks'\n", "none.jwks", true),
     ("[artifacts]\nschemas = 'no-such-folder'\n", "no-such-folder", true),
     ("[push.origins.'https://h.example']\nsecret_env = ['NO_SUCH_SECRET']\n", "NO_SUCH_SECRET", true),
+    (
+        "listen = '192.0.2.77:0'\n[callers.a]\nkey_hash = 'HASH'\n",
+        "chancery.toml:1:10: listen: this machine does not have the address 192.0.2.77",
+        true,
+    ),
+    (
+        "listen = '127.0.0.1:7421'\n[swp]\nlisten = '127.0.0.1:7421'\n",
+        "chancery.toml:3:10: swp.listen: is the port of listen = 127.0.0.1:7421",
+        false,
+    ),
+    ("[memory]\ntier = 'node.pem/tier'\n", "chancery.toml:2:8: memory.tier: node.pem is not a folder", true),
     ("[swp]\nlisten = '0.0.0.0:0'\n", "chancery.toml:2:10: swp.listen: 0.0.0.0:0 is not a loopback address", false),
     (
         "[agents.echo]\nrun = 'echo'\n[callers.a]\nkey_hash = 'HASH'\nmay_call = ['ehco']\n",
@@ -75,6 +86,22 @@ fn what_serve_refuses_validate_refuses_in_the_same_words() {
     for config in ["listen = '0.0.0.0:0'\n", "[swp]\nlisten = '0.0.0.0:0'\n"] {
         std::fs::write(home.path().join("chancery.toml"), config).expect("the home takes files");
         assert_eq!(run(&home, ["validate", "--insecure"]).code, Some(0), "{config}");
+    }
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_made_is_refused_before_anything_is_made() {
+    let home = Home::new();
+    std::fs::write(home.path().join("file"), "").expect("the home takes files");
+    for data in ["file", "file/data", "/proc/no-such-folder/data"] {
+        let config = format!("listen = '127.0.0.1:0'\ndata = '{data}'\n");
+        std::fs::write(home.path().join("chancery.toml"), config).expect("the home takes files");
+        let validated = run(&home, ["validate"]);
+        let served = Ran::of(home.command().args(["serve", "--config", "chancery.toml"]));
+        assert_eq!((validated.code, served.code), (Some(2), Some(2)), "{data}: {} {}", validated.stdout, served.stderr);
+        assert!(validated.stdout.starts_with("chancery.toml:2:8: data: "), "{data}: {}", validated.stdout);
+        assert!(served.stderr.contains(validated.stdout.trim_end()), "{data}: {} {}", validated.stdout, served.stderr);
+        assert_eq!(run(&home, ["validate", "--offline"]).code, Some(0), "{data}");
     }
 }
 
