@@ -108,7 +108,8 @@ impl Contestant {
                 Server::start(command, log)
             }
             Self::Slim(program) => {
-                let config = write_config_with(&folder, &format!("run = \"{}\"", setting.agent), setting, false)?;
+                let agents = format!("[agents.bench]\nrun = \"{}\"", setting.agent);
+                let config = write_config_with(&folder, &agents, setting, false)?;
                 let text = fs::read_to_string(&config)? + SLIM;
                 fs::write(&config, text).with_context(|| config.display().to_string())?;
                 let mut command = ground.on_server_core(program);
@@ -117,7 +118,7 @@ impl Contestant {
             }
             Self::Mounted => {
                 let mut command = ground.on_server_core(ground.own_program());
-                let config = write_config_with(&folder, &format!("run = \"{}\"", setting.agent), setting, false)?;
+                let config = mounted_config(&folder, setting)?;
                 command.args(["mounted", "--config"]).arg(config);
                 Server::start(command, log)
             }
@@ -245,14 +246,18 @@ calls_burst_per_address = 10000000
 ";
 
 fn write_config(folder: &Path, agent: &str, setting: Setting) -> Result<PathBuf> {
-    write_config_with(folder, agent, setting, true)
+    write_config_with(folder, &format!("[agents.bench]\n{agent}"), setting, true)
 }
 
-fn write_config_with(folder: &Path, agent: &str, setting: Setting, has_default_rates: bool) -> Result<PathBuf> {
+/// The program has its own agent, and a node refuses a config with others.
+pub(crate) fn mounted_config(folder: &Path, setting: Setting) -> Result<PathBuf> {
+    write_config_with(folder, "", setting, false)
+}
+
+fn write_config_with(folder: &Path, agents: &str, setting: Setting, has_default_rates: bool) -> Result<PathBuf> {
     let text = format!(
         r#"
-[agents.bench]
-{agent}
+{agents}
 
 [peers]
 rate_limit = {{ per_second = 10000000, burst = 10000000 }}

@@ -38,7 +38,7 @@ impl Server {
     /// Starts a program that finds a port by itself and prints its URL.
     pub(crate) fn start_saying_where(mut command: Command, log: PathBuf) -> Result<Self> {
         let output = File::create(&log).with_context(|| log.display().to_string())?;
-        let child = command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn();
+        let child = without_frames(&mut command).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn();
         let child = child.with_context(|| format!("starting {command:?}"))?;
         let mut server = Self { child, address: String::new(), log };
         let deadline = Instant::now() + START_WITHIN;
@@ -54,7 +54,7 @@ impl Server {
 
     fn start_at(mut command: Command, log: PathBuf, address: String, listen: &str) -> Result<Self> {
         let output = File::create(&log).with_context(|| log.display().to_string())?;
-        let child = command
+        let child = without_frames(&mut command)
             .args(["--listen", listen])
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
@@ -125,6 +125,11 @@ impl Server {
         let lines: Vec<_> = log.lines().collect();
         lines[lines.len().saturating_sub(10)..].join("\n")
     }
+}
+
+/// The frames of a failure would hide its reason, of which the last lines are shown.
+fn without_frames(command: &mut Command) -> &mut Command {
+    command.env("RUST_BACKTRACE", "0")
 }
 
 impl Drop for Server {

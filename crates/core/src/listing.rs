@@ -51,7 +51,7 @@ pub(crate) async fn owners_among_listed<S: Store + ?Sized>(store: &S, name: &str
     let filter = ListFilter { caller: Some(name.into()), ..ListFilter::default() };
     let (mut owners, mut after): (BTreeSet<Arc<str>>, Option<ListCursor>) = Default::default();
     loop {
-        let page = store.list(&filter, after.as_ref(), PAGE).await?.tasks;
+        let page = store.list_page(&filter, after.as_ref(), PAGE).await?;
         owners.extend(page.iter().map(|stored| Arc::clone(&stored.task.owner.tenant)));
         match page.last().filter(|_| page.len() == PAGE) {
             Some(last) => after = Some(ListCursor { status_at: last.progress.status_at, id: last.task.id.clone() }),

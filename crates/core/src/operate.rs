@@ -11,7 +11,17 @@ use crate::service::Chancery;
 use crate::{Cascaded, ListCursor, ListFilter, LogEntry, Stored};
 
 impl Chancery {
-    /// Tasks of all callers that match the filter, newest status first.
+    /// A page of the tasks of all callers that match the filter, newest status first.
+    pub async fn operator_page(
+        &self,
+        filter: &ListFilter,
+        after: Option<&ListCursor>,
+        limit: usize,
+    ) -> Result<Vec<Stored>, Error> {
+        self.0.store.list_page(filter, after, limit).await.map_err(internal)
+    }
+
+    /// The same page, and how many tasks match in all.
     pub async fn operator_list(
         &self,
         filter: &ListFilter,

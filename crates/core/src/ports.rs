@@ -321,6 +321,11 @@ pub trait Store: Send + Sync + Debug {
 
     async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<TaskListing, StoreError>;
 
+    /// The tasks of the same page, without their total: a list of one context, or since a time, is not counted.
+    async fn list_page(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<Vec<Stored>, StoreError> {
+        Ok(self.list(filter, after, limit).await?.tasks)
+    }
+
     /// Tasks that were submitted or working: after a restart no turn works on them any more.
     async fn unfinished(&self) -> Result<Vec<Stored>, StoreError>;
 

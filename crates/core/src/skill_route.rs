@@ -178,8 +178,8 @@ impl ChanceryInner {
             context_id: Some(conversation.clone()),
             ..ListFilter::default()
         };
-        let listed = self.store.list(&filter, None, CONVERSATION_TASKS).await.map_err(internal)?;
-        let latest = listed.tasks.iter().max_by_key(|stored| stored.task.created_at);
+        let listed = self.store.list_page(&filter, None, CONVERSATION_TASKS).await.map_err(internal)?;
+        let latest = listed.iter().max_by_key(|stored| stored.task.created_at);
         Ok(latest.and_then(|latest| offering.iter().find(|agent| agent.name == latest.task.agent)).cloned())
     }
 

@@ -251,6 +251,10 @@ impl Store for HookedStore {
         self.one_read().list(filter, after, limit).await
     }
 
+    async fn list_page(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<Vec<Stored>, StoreError> {
+        self.one_read().list_page(filter, after, limit).await
+    }
+
     async fn unfinished(&self) -> Result<Vec<Stored>, StoreError> {
         self.one_read().unfinished().await
     }

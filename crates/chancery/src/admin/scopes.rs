@@ -164,7 +164,7 @@ pub(super) async fn root_of(chancery: &Chancery, id: &str) -> Result<Option<Task
 
 /// What to say of an id that no tree has, with the task whose id is nearly the same.
 pub(super) async fn unknown_tree(chancery: &Chancery, id: &str) -> Result<Fault, Fault> {
-    let (tasks, _) = chancery.operator_list(&ListFilter::default(), None, LATEST_TASKS).await?;
+    let tasks = chancery.operator_page(&ListFilter::default(), None, LATEST_TASKS).await?;
     let ids = tasks.iter().map(|stored| stored.task.id.as_str());
     // Whoever cut an id short meant the one that goes on.
     let begun = ids.clone().find(|task| id.len() >= 8 && task.starts_with(id));
@@ -207,11 +207,11 @@ async fn known(admin_state: &AdminState, kind: &str, name: &str) -> Result<BTree
     if admin_state.open {
         callers.push((CallerRecord::new("").tenant, ANONYMOUS.to_owned()));
     }
-    let (mut tasks, _) = chancery.operator_list(&ListFilter::default(), None, LATEST_TASKS).await?;
+    let mut tasks = chancery.operator_page(&ListFilter::default(), None, LATEST_TASKS).await?;
     let mut owners: Vec<Caller> = Vec::new();
     if kind == "tenant" {
         let of_tenant = ListFilter { tenant: Some(name.into()), ..ListFilter::default() };
-        tasks.extend(chancery.operator_list(&of_tenant, None, 1).await?.0);
+        tasks.extend(chancery.operator_page(&of_tenant, None, 1).await?);
     } else {
         // A caller's own name may have a slash in it.
         owners.extend(chancery.owners_named(name).await?);

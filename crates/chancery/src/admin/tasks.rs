@@ -53,6 +53,8 @@ struct TasksQuery {
     context: Option<String>,
     state: Option<String>,
     since: Option<String>,
+    /// Whether to say how many match in all. A list of one context, or since a time, is counted for that.
+    total: bool,
     limit: Option<usize>,
     after: Option<String>,
 }
@@ -98,12 +100,21 @@ fn state_named(name: &str) -> Result<TaskState, Fault> {
 
 async fn tasks(State(chancery): State<Chancery>, AdminQuery(query): AdminQuery<TasksQuery>) -> Result<Json<Value>, Fault> {
     let (filter, after, limit) = (query.filter()?, query.cursor()?, page_limit(query.limit, USUAL_PAGE)?);
-    let (mut tasks, total) = chancery.operator_list(&filter, after.as_ref(), limit + 1).await?;
+    let (mut tasks, total) = if query.total {
+        let (tasks, total) = chancery.operator_list(&filter, after.as_ref(), limit + 1).await?;
+        (tasks, Some(total))
+    } else {
+        (chancery.operator_page(&filter, after.as_ref(), limit + 1).await?, None)
+    };
     let is_more = tasks.len() > limit;
     tasks.truncate(limit);
     let last = tasks.last().filter(|_| is_more);
     let next = last.map(|stored| format!("{}.{}", stored.progress.status_at.micros(), stored.task.id));
-    Ok(Json(json!({ "tasks": tasks.iter().map(record).collect::<Vec<_>>(), "total": total, "next": next })))
+    let mut page = json!({ "tasks": tasks.iter().map(record).collect::<Vec<_>>(), "next": next });
+    if let Some(total) = total {
+        page["total"] = total.into();
+    }
+    Ok(Json(page))
 }
 
 fn record(stored: &Stored) -> Value {

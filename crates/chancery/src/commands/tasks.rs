@@ -89,7 +89,7 @@ impl ListArgs {
         let before =
             |since: Duration| SystemClock.now().micros().saturating_sub_unsigned(since.as_secs().saturating_mul(1_000_000));
         query.extend(since.map(|since| ("since", Timestamp::from_micros(before(since)).to_string())));
-        query.push(("limit", limit.to_string()));
+        query.extend([("limit", limit.to_string()), ("total", true.to_string())]);
         query
     }
 }

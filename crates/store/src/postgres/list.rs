@@ -1,6 +1,6 @@
 //! Pages of tasks, newest status first.
 
-use chancery_core::{ListCursor, ListFilter, TaskListing};
+use chancery_core::{ListCursor, ListFilter, Stored, TaskListing};
 use chancery_protocol::Caller;
 use deadpool_postgres::ClientWrapper;
 
@@ -129,9 +129,36 @@ pub(super) async fn list(
     let sql = total_query(filter, &agents, &mut values);
     let total = view.rows_once(&sql, &values.borrowed()).await?;
     let total: i64 = total.first().ok_or_else(|| PostgresFault::unreadable("a count without a row"))?.try_get(0)?;
-    let mut values = QueryValues::default();
-    let sql = page_query(filter, &agents, after, limit(most), &mut values);
-    let tasks = columns::each(view.rows_once(&sql, &values.borrowed()).await?, stored)?;
+    let tasks = tasks_of_page(&view, filter, &agents, after, most).await?;
     view.commit().await?;
     Ok(TaskListing { tasks, total: total.max(0).cast_unsigned() })
+}
+
+/// The same page, without the total.
+pub(super) async fn list_page(
+    session: &mut ClientWrapper,
+    filter: &ListFilter,
+    after: Option<&ListCursor>,
+    most: usize,
+) -> Result<Vec<Stored>, PostgresFault> {
+    if filter.agents.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+    let view = readers::view(session).await?;
+    let agents = agents(&view, filter).await?;
+    let tasks = tasks_of_page(&view, filter, &agents, after, most).await?;
+    view.commit().await?;
+    Ok(tasks)
+}
+
+async fn tasks_of_page<D: DatabaseSession>(
+    db: &D,
+    filter: &ListFilter,
+    agents: &[String],
+    after: Option<&ListCursor>,
+    most: usize,
+) -> Result<Vec<Stored>, PostgresFault> {
+    let mut values = QueryValues::default();
+    let sql = page_query(filter, agents, after, limit(most), &mut values);
+    columns::each(db.rows_once(&sql, &values.borrowed()).await?, stored)
 }

@@ -104,6 +104,10 @@ impl Store for PostgresStore {
         read!(self.readers, "listing tasks", |db| list::list(db, filter, after, limit))
     }
 
+    async fn list_page(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<Vec<Stored>, StoreError> {
+        read!(self.readers, "listing tasks", |db| list::list_page(db, filter, after, limit))
+    }
+
     async fn unfinished(&self) -> Result<Vec<Stored>, StoreError> {
         read!(self.readers, "looking for unfinished tasks", |db| find::unfinished(db))
     }

@@ -1,6 +1,6 @@
 //! Pages of tasks, newest status first.
 
-use chancery_core::{ListCursor, ListFilter, TaskListing};
+use chancery_core::{ListCursor, ListFilter, Stored, TaskListing};
 use chancery_protocol::{Caller, TaskState};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
@@ -159,7 +159,32 @@ pub(super) fn list(
     for (sql, values) in total_queries(filter, &agents) {
         total += view.prepare_cached(&sql)?.query_row(params_from_iter(&values), |row| row.get::<_, u64>(0))?;
     }
-    let (sql, mut values) = page_query(filter, &agents, after);
+    Ok(TaskListing { tasks: tasks_of_page(&view, filter, &agents, after, limit)?, total })
+}
+
+/// The same page, without the total.
+pub(super) fn list_page(
+    connection: &mut Connection,
+    filter: &ListFilter,
+    after: Option<&ListCursor>,
+    limit: usize,
+) -> Result<Vec<Stored>, SqliteFault> {
+    if filter.agents.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+    let view = connection.transaction()?;
+    let agents = agents(&view, filter)?;
+    tasks_of_page(&view, filter, &agents, after, limit)
+}
+
+fn tasks_of_page(
+    view: &Connection,
+    filter: &ListFilter,
+    agents: &[String],
+    after: Option<&ListCursor>,
+    limit: usize,
+) -> Result<Vec<Stored>, SqliteFault> {
+    let (sql, mut values) = page_query(filter, agents, after);
     values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
     let mut tasks = Vec::new();
     let mut statement = view.prepare_cached(&sql)?;
@@ -167,7 +192,7 @@ pub(super) fn list(
     while let Some(row) = rows.next()? {
         tasks.push(stored(row)?);
     }
-    Ok(TaskListing { tasks, total })
+    Ok(tasks)
 }
 
 #[cfg(test)]

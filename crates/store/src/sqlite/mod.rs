@@ -1,5 +1,6 @@
 //! Tasks in one SQLite file: one thread writes and commits in groups, a few read, one tidies up.
 
+mod answers;
 mod append;
 mod checkpoint;
 mod connection;
@@ -48,6 +49,7 @@ use tokio::sync::mpsc;
 pub use self::examine::Examined;
 pub use self::options::{SqliteOptions, Synchronous};
 
+use self::answers::AppendAnswer;
 use self::append::PreparedAppend;
 use self::checkpoint::{CheckpointRequest, CheckpointSignal};
 use self::health::{Health, Outlook};
@@ -143,7 +145,7 @@ impl Store for SqliteStore {
     async fn append(&self, append: Append) -> Result<Appended, StoreError> {
         let lines = self.lines(RecordedWrite::Append(&append));
         let prepared = Box::new(PreparedAppend::new(append, lines)?);
-        self.write(|answer| Job::Append(prepared, answer)).await
+        self.write(|answer| Job::Append(prepared, AppendAnswer::here(answer))).await
     }
 
     async fn withdraw(&self, task: &TaskId, note: Option<RecordNote>) -> Result<bool, StoreError> {
@@ -214,6 +216,11 @@ impl Store for SqliteStore {
     async fn list(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<TaskListing, StoreError> {
         let (filter, after) = (filter.clone(), after.cloned());
         self.readers.read("listing tasks", move |connection| list::list(connection, &filter, after.as_ref(), limit)).await
+    }
+
+    async fn list_page(&self, filter: &ListFilter, after: Option<&ListCursor>, limit: usize) -> Result<Vec<Stored>, StoreError> {
+        let (filter, after) = (filter.clone(), after.cloned());
+        self.readers.read("listing tasks", move |connection| list::list_page(connection, &filter, after.as_ref(), limit)).await
     }
 
     async fn unfinished(&self) -> Result<Vec<Stored>, StoreError> {

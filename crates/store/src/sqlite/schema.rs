@@ -43,9 +43,17 @@ pub(super) const MOST_ENTRIES: u64 = (1 << ENTRY_BITS) - 1;
 
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let version = version(connection)?;
+    // A database that was just made has nothing to bring along.
+    let is_old = version > 0;
     for (from, step) in STEPS.iter().enumerate().skip(version) {
         let to = from + 1;
+        if is_old {
+            tracing::info!(from, to, newest = NEWEST, "bringing the database to its next version");
+        }
         take_step(connection, step, to).map_err(|fault| fault.while_doing(&format!("bringing the database to version {to}")))?;
+    }
+    if is_old && version < NEWEST {
+        tracing::info!(was = version, is = NEWEST, "the database has the newest version");
     }
     Ok(())
 }
@@ -200,6 +208,50 @@ mod tests {
             assert_eq!(found.is_some(), from > 0);
             assert_eq!(trees::governed(&connection, &"t".into()).unwrap(), None);
         }
+    }
+
+    #[test]
+    fn the_log_shows_how_far_a_migration_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = |migration: &mut dyn FnMut()| {
+            let path = folder.path().join("log");
+            let file = std::sync::Arc::new(std::fs::File::create(&path).unwrap());
+            let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(file).finish();
+            // With one dispatcher, a thread of another test that meets an event first would switch it off for all threads.
+            let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
+            tracing::subscriber::with_default(subscriber, migration);
+            std::fs::read_to_string(path).unwrap()
+        };
+        let mut connection = Connection::open_in_memory().unwrap();
+        for (number, step) in STEPS[..10].iter().enumerate() {
+            take_step(&mut connection, step, number + 1).unwrap();
+        }
+        // Two of the parts that are carried over at once have tasks.
+        let tasks =
+            "INSERT INTO tasks (num, id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq, bytes,
+                                        message_only, stage)
+                     SELECT value, 't' || value, 'c', 'echo', 'acme', 'ada', '1.0', 1, 3, 5, 1, 9, 0, 3
+                     FROM json_each('[1, 2, 150000]')";
+        connection.execute_batch(tasks).unwrap();
+        let told = log(&mut || migrate(&mut connection).unwrap());
+        let expected = [
+            "next version from=10 to=11 newest=14",
+            "version 11 of the database carried=2 tasks=3",
+            "version 11 of the database carried=3 tasks=3",
+            "next version from=11 to=12 newest=14",
+            "next version from=12 to=13 newest=14",
+            "next version from=13 to=14 newest=14",
+            "version 14 of the database index=\"tasks_open\" number=1 of=3 tasks=3",
+            "version 14 of the database index=\"tasks_listed\" number=2 of=3 tasks=3",
+            "version 14 of the database index=\"tasks_not_completed\" number=3 of=3 tasks=3",
+            "newest version was=10 is=14",
+        ];
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(lines.len(), expected.len(), "{told}");
+        assert!(lines.iter().zip(expected).all(|(line, expected)| line.ends_with(expected) && line.contains(" INFO ")), "{told}");
+
+        assert_eq!(log(&mut || migrate(&mut connection).unwrap()), "", "a database of the newest version");
+        assert_eq!(log(&mut || drop(opened())), "", "a new database");
     }
 
     #[test]

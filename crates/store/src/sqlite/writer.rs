@@ -3,9 +3,10 @@
 use chancery_core::{Appended, Chain, ExpiryPlan, FreezeScope, RecordLines, StoreError, SweepPlan};
 use chancery_protocol::{TaskId, Timestamp};
 use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::SqliteOptions;
+use super::answers::{AppendAnswer, tell, tell_all};
 use super::append::{PreparedAppend, Statements};
 use super::checkpoint::{self, CheckpointRequest};
 use super::fault::SqliteFault;
@@ -18,14 +19,14 @@ use super::{freezes, record};
 #[derive(Debug)]
 pub(super) enum Job {
     /// Has a variant of its own because it is by far the most frequent write: no dynamic dispatch for each event.
-    Append(Box<PreparedAppend>, oneshot::Sender<Result<Appended, StoreError>>),
+    Append(Box<PreparedAppend>, AppendAnswer),
     Write(Box<dyn WriteJob>),
     /// No more jobs are taken; those that are queued are still done.
     Close,
 }
 
 /// The outcome of a job, which is sent when the job is durable.
-enum Done {
+pub(super) enum Done {
     Append(Result<Appended, StoreError>),
     /// The job has its own answer.
     Write,
@@ -115,14 +116,14 @@ impl StoreWriter<'_> {
 
     fn write_lasting(&mut self, batch: &mut Vec<Job>) {
         match self.wait_for_disk(true).and_then(|()| self.commit(batch)) {
-            Ok(done) => batch.drain(..).zip(done).for_each(|(job, done)| tell(job, Ok(done))),
+            Ok(done) => tell_all(batch.drain(..).zip(done.into_iter().map(Ok))),
             Err(fault) if fault.concerns_one_append() && batch.len() > 1 => {
                 for job in batch.drain(..) {
                     let done = self.commit(std::slice::from_ref(&job)).map(|mut done| done.pop());
                     tell(job, done.and_then(|done| done.ok_or_else(|| SqliteFault::unreadable("nothing was done"))));
                 }
             }
-            Err(fault) => batch.drain(..).for_each(|job| tell(job, Err(fault.clone()))),
+            Err(fault) => tell_all(batch.drain(..).map(|job| (job, Err(fault.clone())))),
         }
     }
 
@@ -134,8 +135,8 @@ impl StoreWriter<'_> {
         }
         let done = self.wait_for_disk(false).and_then(|()| self.commit(&jobs));
         match done {
-            Ok(done) => jobs.into_iter().zip(done).for_each(|(job, done)| tell(job, Ok(done))),
-            Err(fault) => jobs.into_iter().for_each(|job| tell(job, Err(fault.clone()))),
+            Ok(done) => tell_all(jobs.into_iter().zip(done.into_iter().map(Ok))),
+            Err(fault) => tell_all(jobs.into_iter().map(|job| (job, Err(fault.clone())))),
         }
     }
 
@@ -268,21 +269,12 @@ fn take(batch: &mut Vec<Job>, order: WriteOrder) -> Vec<Job> {
     batch.extract_if(.., |job| matches!(job, Job::Write(job) if job.order() == order)).collect()
 }
 
-/// Sends the outcome of a job. The requester may have stopped waiting; that is no error.
-fn tell(job: Job, done: Result<Done, SqliteFault>) {
-    match (job, done) {
-        (Job::Append(_, answer), Ok(Done::Append(verdict))) => drop(answer.send(verdict)),
-        (Job::Append(_, answer), Err(fault)) => drop(answer.send(Err(fault.while_doing("writing to the log")))),
-        (Job::Write(job), done) => job.tell(done.map(drop)),
-        (Job::Append(..), Ok(Done::Write)) | (Job::Close, _) => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::write_job::write_job;
     use super::super::{connection, schema};
     use super::*;
+    use tokio::sync::oneshot;
 
     fn level(connection: &Connection) -> Result<i64, SqliteFault> {
         Ok(connection.pragma_query_value(None, "synchronous", |row| row.get(0))?)

@@ -19,6 +19,7 @@ use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use tokio::sync::oneshot;
 
 use super::PreparedAppend;
+use crate::sqlite::answers::AppendAnswer;
 use crate::sqlite::health::Health;
 use crate::sqlite::write_job::{WriteOrder, write_job};
 use crate::sqlite::writer::{Job, StoreWriter};
@@ -225,7 +226,7 @@ fn sweep(writer: &mut StoreWriter<'_>) {
 fn write_recorded(writer: &mut StoreWriter<'_>, recorder: &Recorder, appends: impl IntoIterator<Item = Append>) {
     let job = |append: Append| {
         let lines = recorder.write(RecordedWrite::Append(&append));
-        Job::Append(Box::new(PreparedAppend::new(append, lines).unwrap()), oneshot::channel().0)
+        Job::Append(Box::new(PreparedAppend::new(append, lines).unwrap()), AppendAnswer::here(oneshot::channel().0))
     };
     writer.write(&mut appends.into_iter().map(job).collect());
 }
@@ -234,7 +235,7 @@ fn write_recorded(writer: &mut StoreWriter<'_>, recorder: &Recorder, appends: im
 fn write(writer: &mut StoreWriter<'_>, appends: impl IntoIterator<Item = Append>) {
     let job = |append| {
         let (answer, answered) = oneshot::channel();
-        (Job::Append(Box::new(PreparedAppend::new(append, Default::default()).unwrap()), answer), answered)
+        (Job::Append(Box::new(PreparedAppend::new(append, Default::default()).unwrap()), AppendAnswer::here(answer)), answered)
     };
     let (mut jobs, answers): (Vec<_>, Vec<_>) = appends.into_iter().map(job).unzip();
     writer.write(&mut jobs);
@@ -304,4 +305,44 @@ fn a_send_with_the_record_and_retention_costs_no_more_than_it_did() {
     assert_eq!(alone, WriteCounts { statements: 24, rows: 12, index_entries: 11, pages: 24, bytes: 98_880 });
     let together = send(1002..=1065);
     assert_eq!(together, WriteCounts { statements: 276, rows: 453, index_entries: 637, pages: 75, bytes: 309_000 });
+}
+
+/// What the requester of an append waits on.
+type Answered = oneshot::Receiver<Result<chancery_core::Appended, chancery_core::StoreError>>;
+
+fn awaited(number: u64) -> (Job, Answered) {
+    let (answer, answered) = oneshot::channel();
+    let prepared = Box::new(PreparedAppend::new(made(number), Default::default()).unwrap());
+    (Job::Append(prepared, AppendAnswer::here(answer)), answered)
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_from_the_runtime_of_its_requesters_and_a_lone_append_at_once() {
+    let scene = Scene::new();
+    let mut writer = scene.writer();
+    let is_told = |answered: &mut Answered| answered.try_recv().is_ok_and(|outcome| outcome.is_ok());
+    let (lone, mut answered) = awaited(1);
+    writer.write(&mut vec![lone]);
+    assert!(is_told(&mut answered));
+
+    let (mut jobs, mut answers): (Vec<_>, Vec<_>) = (2..=4).map(awaited).unzip();
+    // This one waits on no runtime.
+    let (job, mut elsewhere) = std::thread::spawn(|| awaited(5)).join().unwrap();
+    jobs.push(job);
+    writer.write(&mut jobs);
+    assert!(is_told(&mut elsewhere));
+    assert!(!answers.iter_mut().any(is_told), "the runtime has not run since");
+    tokio::task::yield_now().await;
+    assert!(answers.iter_mut().all(is_told));
+}
+
+#[test]
+fn a_batch_is_answered_when_the_runtime_of_its_requesters_has_stopped() {
+    let scene = Scene::new();
+    let mut writer = scene.writer();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (mut jobs, mut answers): (Vec<_>, Vec<_>) = runtime.block_on(async { (1..=3).map(awaited).unzip() });
+    drop(runtime);
+    writer.write(&mut jobs);
+    assert!(answers.iter_mut().all(|answered| answered.try_recv().unwrap().is_ok()));
 }

@@ -114,7 +114,7 @@ async fn readers_that_stop_reading_cost_nothing_and_lose_nothing() {
         let message = json!({ "role": "user", "parts": [{ "type": "text", "text": format!("stream {CHUNKS}") }] });
         json!({ "id": id, "message": message })
     };
-    const COMPLETED: &str = "tasks?state=TASK_STATE_COMPLETED";
+    const COMPLETED: &str = "tasks?state=TASK_STATE_COMPLETED&total=true";
 
     // The same work with nobody watching any more: what it takes anyway.
     drop(stalled_reader(&server, "tasks/sendSubscribe", &params("unwatched")).await);

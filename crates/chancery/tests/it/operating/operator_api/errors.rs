@@ -76,6 +76,7 @@ async fn bad_paths_bodies_and_values_are_refused_in_the_same_shape() {
         ("tasks?limit=0", "limit"),
         ("tasks?limit=1001", "limit"),
         ("tasks?limit=many", "limit"),
+        ("tasks?total=some", "total"),
         ("tasks?state=happy", "input-required"),
         ("tasks?since=yesterday", "since"),
         ("tasks?after=here", "after"),

@@ -125,7 +125,7 @@ pub(super) async fn census(line: &Line, complaints: &mut Complaints) -> Result<C
             }
         }
     }
-    let operator = line.admin("/tasks?limit=1").await?;
+    let operator = line.admin("/tasks?limit=1&total=true").await?;
     if operator["total"] != census.tasks {
         complaints.push(format!("the caller has {} tasks, the operator sees {}", census.tasks, operator["total"]));
     }
