@@ -9,7 +9,7 @@ use chancery_store::{PostgresOptions, PostgresStore};
 use crate::build_error::BuildError;
 use crate::opened_store::OpenedStore;
 
-/// Tells when the database refuses the node for good.
+/// Notices when the database refuses the node permanently.
 #[derive(Clone, Debug)]
 pub(crate) struct Takeover(Arc<PostgresStore>);
 
@@ -34,7 +34,7 @@ pub(crate) async fn probe(options: PostgresOptions) -> Result<(), StoreError> {
 }
 
 impl Takeover {
-    /// Retires the node when the database refuses it for good. A node that goes on would show tasks as they were.
+    /// Retires the node when the database refuses it permanently. A node that goes on would show tasks as they were.
     pub(crate) fn watch(self, chancery: &Chancery) {
         let (retiring, stopping) = (chancery.clone(), chancery.shutdown_token());
         chancery.loops().start("database", LoopNeed::Vital, async move {
@@ -43,7 +43,7 @@ impl Takeover {
                 reason = self.0.refused() => {
                     tracing::error!(
                         %reason,
-                        "this node has lost its database for good: its streams are closed, calls get UNAVAILABLE and /readyz answers 503. \
+                        "this node has lost its database permanently: its streams are closed, calls get UNAVAILABLE and /readyz answers 503. \
                          One node uses a database at a time: stop this node, or stop the other one and restart this one"
                     );
                     retiring.retire(reason.to_string());

@@ -10,7 +10,7 @@ use chancery_store::PostgresOptions;
 use crate::build_error::BuildError;
 use crate::opened_store::OpenedStore;
 
-/// No database can be opened, so none is taken over.
+/// No database can be opened, so no other node can take one over.
 #[derive(Clone, Debug)]
 pub(crate) struct Takeover(Infallible);
 

@@ -1,4 +1,4 @@
-//! Whether a node takes calls: a node whose tasks another one has taken over works no more, although its process goes on.
+//! Whether a node takes calls: a node whose tasks another node has works no more, although its process goes on.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl ChanceryInner {
     /// The answer to a call of a node that works no more.
     pub(crate) fn stopped(&self) -> Error {
         match self.retired.get() {
-            Some(_) => come_back("another node has taken over the tasks of this node; call that one"),
+            Some(_) => come_back("another node has the tasks of this node now; call that one"),
             None => Error::new(ErrorKind::Unavailable, "the node is shutting down"),
         }
     }

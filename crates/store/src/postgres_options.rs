@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use chancery_core::StoreError;
 use serde::{Deserialize, Serialize};
@@ -119,8 +118,8 @@ impl PostgresOptions {
         Self { url: url.into(), ..Self::default() }
     }
 
-    /// The URL as logs and messages show it: without user, password and parameters. Of a URL whose parts cannot be told apart
-    /// nothing is shown.
+    /// The URL as logs and messages show it: without user, password and parameters. Of a URL whose parts are
+    /// ambiguous nothing is shown.
     pub fn shown_url(&self) -> String {
         const NOTHING: &str = "postgres://…";
         let Some((scheme, rest)) = self.url.split_once("://") else { return NOTHING.to_owned() };
@@ -146,13 +145,13 @@ impl PostgresOptions {
     }
 
     #[cfg(feature = "postgres")]
-    pub(crate) fn patience(&self) -> Duration {
-        Duration::from_millis(self.patience_ms)
+    pub(crate) fn patience(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.patience_ms)
     }
 
     #[cfg(feature = "postgres")]
-    pub(crate) fn answer_timeout(&self) -> Duration {
-        Duration::from_millis(self.answer_timeout_ms)
+    pub(crate) fn answer_timeout(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.answer_timeout_ms)
     }
 
     /// Takes `sslmode` and `sslrootcert` out of the URL, because the driver knows neither all modes nor the file.

@@ -18,7 +18,7 @@ const HOW_TO_GET: &str = "no PostgreSQL to test with: run `cargo xtask interop p
 /// How long a server may take to answer its first connection.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 
-/// Runs the server until a line comes, or the process ends that holds the other end of the standard input. Then the folder goes too.
+/// Runs the server until a line comes, or until the process ends that holds the writing side of the standard input. Then the folder goes too.
 /// A signal to the whole group, as from a terminal, ends the tests and not this shell.
 const UNTIL_INPUT_ENDS: &str = r#"trap '' HUP INT TERM; "$1" -D "$2/data" 2>>"$2/data/server.log" &
     server=$!; read word; kill -QUIT $server 2>/dev/null; wait $server; [ "$word" = keep ] || rm -rf "$2""#;

@@ -4,7 +4,7 @@ use tokio_postgres::{Config, Error};
 
 use super::fault::{self, PostgresFault};
 
-/// What to do if nobody answers.
+/// What to do if no host answers.
 const CHECK_ADDRESS: &str = "check host and port of the URL, and that the server runs and accepts connections there";
 
 /// No host answered, neither with yes nor with no.
