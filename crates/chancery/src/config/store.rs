@@ -121,7 +121,7 @@ impl StoreConfig {
 pub(crate) fn contradictions(config: &Config, places: &Places, in_memory: bool) -> Vec<ConfigFault> {
     let store = &config.store;
     let Some(options) = store.postgres() else {
-        let alone = |key| places.fault(key, "is about a PostgreSQL database, and there is none: set store.url");
+        let alone = |key| places.fault(key, "needs a PostgreSQL database: set store.url, or remove this key");
         return store.of_database().map(alone).collect();
     };
     let mut faults = Vec::new();
@@ -208,8 +208,8 @@ mod tests {
         for (section, in_memory, fault) in [
             (url.to_owned(), true, "2:7: store.url: --memory keeps tasks in memory"),
             (format!("{url}\nsynchronous = 'normal'"), false, "3:15: store.synchronous: is about SQLite"),
-            ("patience_ms = 3".to_owned(), false, "2:15: store.patience_ms: is about a PostgreSQL database"),
-            ("ssl_mode = 'verify-full'".to_owned(), false, "2:12: store.ssl_mode: is about a PostgreSQL database"),
+            ("patience_ms = 3".to_owned(), false, "2:15: store.patience_ms: needs a PostgreSQL database"),
+            ("ssl_mode = 'verify-full'".to_owned(), false, "2:12: store.ssl_mode: needs a PostgreSQL database"),
             (format!("{url}\nreaders = 0"), false, "3:11: store.readers: must be more than 0"),
             (format!("{url}\nssl_mode = 'verify-ca'"), false, "2:7: store.url: sslmode verify-ca needs a CA file"),
             ("url = 'postgres://h/db?target_session_attrs=any'".to_owned(), false, "2:7: store.url: target_session_attrs=any"),

@@ -93,7 +93,7 @@ fn what_contradicts_a_database_is_a_fault_at_its_line() {
     file("patience_ms = 3\n");
     for ran in [with_file(&[]), run(&home, ["validate"])] {
         assert_eq!(ran.code, Some(2));
-        let fault = "chancery.toml:2:15: store.patience_ms: is about a PostgreSQL database, and there is none";
+        let fault = "chancery.toml:2:15: store.patience_ms: needs a PostgreSQL database";
         assert!(format!("{}{}", ran.stdout, ran.stderr).contains(fault), "{}{}", ran.stdout, ran.stderr);
     }
     let validated = run(&home, ["validate", "--store", &url]);
