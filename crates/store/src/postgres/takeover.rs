@@ -13,13 +13,16 @@ use super::readers::read;
 /// How often a node without writes looks whether it still has its database.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// How long a look may take. It is longer than reads wait for a session under load, so that a busy node logs no outage.
+const LOOK_PATIENCE: Duration = Duration::from_secs(5);
+
 impl PostgresStore {
     /// Waits until the database refuses this store permanently, and says why: another node has opened it since, or it lost commits
     /// that it had confirmed. Meanwhile it logs when the database goes away and comes back.
     pub async fn refused(&self) -> StoreError {
         let mut is_away = false;
         loop {
-            match (self.look_at_fence(LOOK_EVERY).await, self.health.advice()) {
+            match (self.look_at_fence(LOOK_PATIENCE).await, self.health.advice()) {
                 (_, HealthAdvice::Unwell(reason)) => return reason,
                 (Err(error), _) if !is_away => {
                     is_away = true;
