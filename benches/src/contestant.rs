@@ -42,6 +42,8 @@ pub(crate) enum Contestant {
     Guarded(PathBuf),
     /// Chancery that keeps no record.
     Unrecorded(PathBuf),
+    /// Chancery with its tasks in the PostgreSQL database at this URL.
+    Database(PathBuf, String),
     /// Chancery that tells webhooks on this machine.
     Notifying(PathBuf),
     /// Chancery that also listens for SWP.
@@ -99,6 +101,12 @@ impl Contestant {
                 command.args(["serve", "--config"]).arg(config).arg("--data").arg(folder.join("data"));
                 Server::start(command, log)
             }
+            Self::Database(program, url) => {
+                let config = write_config(&folder, &format!("run = \"{}\"", setting.agent), setting)?;
+                let mut command = ground.on_server_core(program);
+                command.args(["serve", "--store", url, "--config"]).arg(config).arg("--data").arg(folder.join("data"));
+                Server::start(command, log)
+            }
             Self::Notifying(program) => {
                 let config = write_config(&folder, &format!("run = \"{}\"", setting.agent), setting)?;
                 let text = fs::read_to_string(&config)? + WEBHOOKS;
@@ -144,6 +152,8 @@ impl Contestant {
                 Self::Chancery(_)
                 | Self::Guarded(_)
                 | Self::Unrecorded(_)
+                | Self::Database(..)
+                | Self::Database(..)
                 | Self::Notifying(_)
                 | Self::Slim(_)
                 | Self::Mounted
@@ -166,6 +176,7 @@ impl Contestant {
             Self::Chancery(_)
             | Self::Guarded(_)
             | Self::Unrecorded(_)
+            | Self::Database(..)
             | Self::Notifying(_)
             | Self::Slim(_)
             | Self::Mounted

@@ -11,6 +11,7 @@ mod idle;
 mod ledger;
 mod long;
 mod open;
+mod postgres;
 mod push;
 mod rate;
 mod send_counts;
@@ -79,6 +80,8 @@ enum Measure {
     Traced,
     Convert,
     Recording(usize),
+    /// Of so many connections.
+    Postgres(usize),
     SlimRate,
     SlimBytes,
     /// Of so many vectors.
@@ -163,6 +166,8 @@ pub(crate) const ROWS: &[Row] = &[
     rate("send-sqlite-1", "blocking send, SQLite, 1", durable(1, 0.13, None)),
     rate("send-sqlite-64", "blocking send, SQLite, 64", durable(64, 0.25, Some(3.3))),
     rate("send-sqlite-256", "blocking send, SQLite, 256", durable(256, 0.33, None)),
+    Row { name: "send-postgres-64", title: "blocking send, PostgreSQL, beside SQLite, 64", measure: Measure::Postgres(64) },
+    Row { name: "send-postgres-256", title: "the same, 256", measure: Measure::Postgres(256) },
     Row { name: "send-counts-1", title: "bytes written to disk by a send, 1", measure: Measure::SendCounts(1) },
     Row { name: "send-counts-64", title: "the same, 64 at once", measure: Measure::SendCounts(64) },
     Row { name: "get-long", title: "task of 5,000 entries read, beside one of 5", measure: Measure::GetLong },
@@ -263,6 +268,7 @@ impl Row {
             Measure::Traced => gateway::traced(self, this),
             Measure::Convert => evidence::convert(self, this),
             Measure::Recording(connections) => evidence::recording(self, connections, this),
+            Measure::Postgres(connections) => postgres::measure(self, connections, this),
             Measure::SlimRate => slim::throughput(self, this),
             Measure::SlimBytes => slim::bytes(self, this),
             Measure::Handoff(vectors) => handoff::measure(self, vectors, this),

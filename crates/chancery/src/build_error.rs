@@ -120,6 +120,9 @@ pub enum BuildError {
     /// A key cannot be made.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The `[store]` section contradicts itself.
+    #[error("{0}")]
+    StoreSection(String),
     /// The store cannot be opened or read.
     #[error(transparent)]
     Store(#[from] StoreError),

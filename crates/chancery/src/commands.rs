@@ -25,6 +25,7 @@ mod send;
 mod serve;
 mod show;
 mod store;
+mod store_flag;
 mod swp;
 mod tasks;
 mod tree;

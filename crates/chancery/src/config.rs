@@ -31,6 +31,7 @@ mod routing;
 pub(crate) mod schema;
 mod section;
 mod shape;
+pub(crate) mod store;
 mod swp;
 pub(crate) mod template;
 mod tls;
@@ -52,7 +53,7 @@ pub use chancery_outbound::{GuardConfig, JwksLimits};
 use chancery_protocol::AgentId;
 pub use chancery_rules::health::HealthConfig;
 pub use chancery_rules::routing::RoutingConfig;
-pub use chancery_store::{SqliteOptions, Synchronous};
+pub use chancery_store::{PostgresOptions, SqliteOptions, SslMode, Synchronous};
 pub use chancery_wire::JsonLimits;
 pub use chancery_wire::swp::codec::SwpLimits;
 use serde::Deserialize;
@@ -79,6 +80,7 @@ pub use self::public_url::PublicUrl;
 pub(crate) use self::push::origin as push_origin;
 pub use self::push::{PushOffer, PushSection};
 use self::section::Section;
+pub use self::store::{StoreConfig, StoreUrl};
 pub use self::swp::{SwpConfig, SwpDoor, SwpUrl};
 pub use self::tls::{TlsConfig, TlsFileError};
 use crate::agents::BuiltIn;
@@ -117,22 +119,6 @@ pub struct LimitsConfig {
     pub inbound: InboundLimits,
     /// The limits on JSON text.
     pub json: JsonLimits,
-}
-
-/// The `[store]` section.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StoreConfig {
-    /// How often the database waits for the disk.
-    pub synchronous: Synchronous,
-}
-
-declare_section!(StoreConfig { synchronous: Restart });
-
-impl StoreConfig {
-    pub(crate) fn sqlite(&self) -> SqliteOptions {
-        SqliteOptions { synchronous: self.synchronous, ..SqliteOptions::default() }
-    }
 }
 
 /// The `[identity]` section.

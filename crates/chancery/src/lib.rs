@@ -162,6 +162,11 @@ mod policy_expressions;
 #[cfg(not(feature = "policy-cel"))]
 #[path = "policy_expressions_absent.rs"]
 mod policy_expressions;
+#[cfg(feature = "postgres")]
+mod postgres_node;
+#[cfg(not(feature = "postgres"))]
+#[path = "postgres_node_absent.rs"]
+mod postgres_node;
 mod preflight;
 pub mod protocol;
 mod record_keeper;

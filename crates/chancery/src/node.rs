@@ -202,7 +202,7 @@ impl NodeBuilder {
         self.settle_config()?;
         let public_url = self.read_public_url()?;
         let config = self.config;
-        let (folder, store_choice) = self.storage.settle(config.node.data.clone())?;
+        let (folder, store_choice) = self.storage.settle(config.node.data.clone(), config.store.postgres())?;
         let folder = folder.map(DataFolder::claim).transpose()?.map(Arc::new);
         let configured = configured_callers(&config)?;
         let tls = config.tls.load()?.map(Tls::new).transpose()?;
@@ -234,12 +234,15 @@ impl NodeBuilder {
         let assembly = assemble(&config, configured, &parts, None).await?;
         let keys = Arc::clone(&parts.keys);
         let running = RunningNode::begin(parts, assembly)?;
-        let Service { chancery, gateway, webhooks, recorder, hops, engine, .. } = running.service().clone();
+        let Service { chancery, gateway, webhooks, recorder, hops, engine, takeover, .. } = running.service().clone();
         let doors_handle = running.doors_handle().clone();
         let callers = Arc::clone(&running.parts().caller_directory.callers);
         let reloader = Reloader::new(running, self.source);
         let ends = Arc::new(EndsWithLast(chancery.clone()));
         let node = Node { chancery, doors_handle, folder, tls, swp_tls, tls_config: config.tls, reloader, keys, ends };
+        if let Some(takeover) = takeover {
+            takeover.watch(&node.chancery);
+        }
         let recovered = node.chancery.recover().await.map_err(BuildError::Recovery)?;
         if recovered.failed + recovered.resumed > 0 {
             tracing::info!(

@@ -23,6 +23,7 @@ use crate::key_registry::KeyRegistry;
 use crate::memory::NodeMemory;
 use crate::opened_store::{OpenedStore, StoreChoice};
 use crate::part_store;
+use crate::postgres_node::Takeover;
 use crate::record_keeper;
 use crate::reload::ReloaderHandle;
 use crate::seal::KeySeal;
@@ -87,6 +88,8 @@ pub(crate) struct Service {
     pub(crate) webhooks: Option<Arc<Webhooks>>,
     pub(crate) recorder: Option<Arc<Recorder>>,
     pub(crate) hops: Arc<HopTokens>,
+    /// Tells when another node has taken the store over.
+    pub(crate) takeover: Option<Takeover>,
 }
 
 impl Service {
@@ -101,8 +104,9 @@ impl Service {
         let (caller_directory, keys) = (&parts.caller_directory, &parts.keys);
         let now = caller_directory.clock.now();
         let recorder = record_keeper::recorder(&config.evidence, keys, now);
-        let OpenedStore { store, outbox, key } =
-            OpenedStore::open(&parts.store_choice, parts.folder.as_deref(), &config.store.sqlite(), recorder.clone())?;
+        let (choice, folder) = (&parts.store_choice, parts.folder.as_deref());
+        let OpenedStore { store, outbox, key, takeover } =
+            OpenedStore::open(choice, folder, &config.store.sqlite(), recorder.clone()).await?;
         let store = parts.store_wrapper.as_ref().map_or_else(|| Arc::clone(&store), |wrap| wrap(Arc::clone(&store)));
         caller_directory.nonces.keep_in(Arc::clone(&store));
         let webhooks = match egress {
@@ -136,6 +140,6 @@ impl Service {
         let gateway = Gateway::new(gateway_parts.clone(), Arc::clone(keys), chancery.clone());
         let identities = NodeIdentities::new(Arc::clone(keys), Arc::clone(&caller_directory.clock), &gateway);
         chancery.set_agent_identities(Arc::new(identities));
-        Ok(Self { chancery, gateway, memory, engine, webhooks, recorder, hops })
+        Ok(Self { chancery, gateway, memory, engine, webhooks, recorder, hops, takeover })
     }
 }

@@ -12,12 +12,14 @@ use crate::agent_registry::AgentRegistry;
 use crate::authentication::{CallerDirectory, authenticator, callers_with_keys, key_sets};
 use crate::build_error::BuildError;
 use crate::caller_registry::CallerRegistry;
+use crate::config::store::contradictions;
 use crate::config::{
     AgentSource, Config, ConfigFault, KeySource, KeysConfig, Places, PublicUrl, unknown_agents, unknown_revisits,
 };
 use crate::exposure::{open_listener_fault, plain_swp_fault};
 use crate::gateway::{InCode, Remote, RemoteParts};
 use crate::key_registry::KeyRegistry;
+use crate::postgres_node;
 use crate::reload::placed;
 use crate::scope_names;
 use crate::start_place;
@@ -30,7 +32,9 @@ pub struct Surroundings<'a> {
     pub folder: Option<&'a Path>,
     /// Whether the node is started with `--insecure`.
     pub insecure: bool,
-    /// Leaves out what depends on this machine: variables of the environment, files, and the data folder.
+    /// Whether the node is started with `--memory`.
+    pub in_memory: bool,
+    /// Leaves out what depends on this machine: variables of the environment, files, the data folder, and a database.
     pub offline: bool,
 }
 
@@ -47,7 +51,7 @@ pub struct Preflight {
 }
 
 /// Makes everything that a start makes of a config and that leaves nothing behind.
-pub fn preflight(config: &Config, places: &Places, around: &Surroundings<'_>) -> Preflight {
+pub async fn preflight(config: &Config, places: &Places, around: &Surroundings<'_>) -> Preflight {
     let folder = around.folder.filter(|_| !around.offline);
     let added_callers = folder.map(CallerRegistry::added_in).unwrap_or_default();
     let added_agents = folder.map(AgentRegistry::names_in).unwrap_or_default();
@@ -62,6 +66,11 @@ pub fn preflight(config: &Config, places: &Places, around: &Surroundings<'_>) ->
         Ok(public_url) => faults.extend(Attempt { config, places, around, public_url }.faults(&added_callers)),
         Err(fault) => faults.push(places.fault("public_url", &fault)),
     }
+    let contradictions = contradictions(config, places, around.in_memory);
+    if contradictions.is_empty() && !around.in_memory && !around.offline {
+        faults.extend(database(config, places).await);
+    }
+    faults.extend(contradictions);
     faults.sort_by_key(|fault| (fault.line, fault.column));
     faults.dedup();
     let mut unmatched = scope_names::unmatched(config, places, &added_callers, &added_agents);
@@ -70,6 +79,13 @@ pub fn preflight(config: &Config, places: &Places, around: &Surroundings<'_>) ->
         unmatched.extend(unknown_revisits(config, places, &known));
     }
     Preflight { faults, unmatched, evadable: scope_names::evadable(config, places, &added_callers) }
+}
+
+/// What keeps a node from working with its database. A node that uses it now goes on.
+async fn database(config: &Config, places: &Places) -> Option<ConfigFault> {
+    let options = config.store.postgres()?;
+    let refusal = postgres_node::probe(options).await.err()?;
+    Some(places.fault("store.url", &refusal.to_string()))
 }
 
 /// The AgentIDs by which agents are known in a data folder: those they are held to, and those of the cards shown for them.

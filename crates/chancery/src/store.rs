@@ -8,6 +8,6 @@ pub use chancery_core::{
     RecordedWrite, Rule, Scribe, Spend, SpentNonce, Store, StoreError, StoreTrouble, Stored, SweepPlan, SystemClock, TaskListing,
     TaskRecord, TaskSnapshot, TreeCost, UnwrittenRecord, Verdict,
 };
-pub use chancery_store::{Examined, MemoryStore, SqliteOptions, SqliteStore, Synchronous};
 #[cfg(feature = "postgres")]
-pub use chancery_store::{PostgresOptions, PostgresStore, SslMode};
+pub use chancery_store::PostgresStore;
+pub use chancery_store::{Examined, MemoryStore, PostgresOptions, SqliteOptions, SqliteStore, SslMode, Synchronous};

@@ -200,7 +200,7 @@ pub(crate) fn internal(fault: StoreError) -> Error {
     );
     let error = match fault.trouble {
         StoreTrouble::None => Error::new(ErrorKind::Internal, format!("internal error, reference {reference}")),
-        StoreTrouble::Unavailable | StoreTrouble::Damaged => {
+        StoreTrouble::Unavailable | StoreTrouble::Away | StoreTrouble::Damaged => {
             come_back(format!("the node cannot read or write its tasks at the moment, reference {reference}"))
         }
     };

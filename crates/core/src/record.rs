@@ -7,7 +7,7 @@ use crate::live::{LiveTask, ToRecord, Visible};
 use crate::recording::{PendingRecording, RecordingFlow};
 use crate::service::ChanceryInner;
 use crate::snapshots;
-use crate::{Append, Appended, Spend};
+use crate::{Append, Appended, Spend, StoreTrouble};
 
 impl ChanceryInner {
     /// Records what waits, here and now if the store answers at once. Otherwise the caller gets the recording: it
@@ -28,20 +28,24 @@ impl ChanceryInner {
                 continue;
             }
             let decided = decision.is_some();
-            let append = Append {
+            let append = || Append {
                 task: Arc::clone(&live.record),
                 creation: None,
                 progress,
                 entries: entries.clone(),
-                link,
+                link: link.clone(),
                 governed: None,
                 spend,
-                decision,
+                decision: decision.clone(),
                 register: None,
-                notes,
+                notes: notes.clone(),
                 answers: None,
             };
-            match self.store.append(append).await {
+            let appended = match self.store.append(append()).await {
+                Err(fault) if fault.trouble == StoreTrouble::Away => Box::pin(self.append_later(&append, fault)).await,
+                appended => appended,
+            };
+            match appended {
                 Ok(recorded @ (Appended::Recorded | Appended::RecordedToTell | Appended::RecordedBehind)) => {
                     if recorded != Appended::Recorded {
                         // Before it shows: whoever waits for the end looks at it then.

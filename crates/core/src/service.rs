@@ -131,6 +131,8 @@ pub(crate) struct ChanceryInner {
     pub(crate) named: watch::Sender<u64>,
     /// Fires when the node stops: streams close, with an id to resume from.
     pub(crate) shutdown: CancellationToken,
+    /// Why the node works no more although its process goes on.
+    pub(crate) retired: OnceLock<Arc<str>>,
 }
 
 impl Chancery {
@@ -166,6 +168,7 @@ impl Chancery {
             abandoned: CancellationToken::new(),
             named: watch::Sender::new(0),
             shutdown: CancellationToken::new(),
+            retired: OnceLock::new(),
         }))
     }
 
@@ -183,7 +186,7 @@ impl Chancery {
     pub async fn call_until(&self, context: &CallContext, request: Request, deadline: Option<Instant>) -> Result<Answer, Error> {
         let inner = &self.0;
         if inner.shutdown.is_cancelled() {
-            return Err(Error::new(ErrorKind::Unavailable, "the node is shutting down"));
+            return Err(inner.stopped());
         }
         let agent = &inner.route(context, &request).await?;
         granted(context, &agent.name, &request)?;
@@ -309,14 +312,6 @@ impl Chancery {
     pub fn abandon(&self) {
         self.0.shutdown.cancel();
         self.0.abandoned.cancel();
-    }
-
-    /// Whether the node can take calls.
-    pub async fn check(&self) -> Result<(), StoreError> {
-        if self.0.shutdown.is_cancelled() {
-            return Err(StoreError::new("shutting down"));
-        }
-        self.0.store.check().await
     }
 
     /// Tasks being worked on or read, and open streams.

@@ -8,6 +8,8 @@ pub enum StoreTrouble {
     None,
     /// It cannot be read or written for now: a full disk, a lock, a file that cannot be opened.
     Unavailable,
+    /// It cannot be reached for now, and works again by itself: the same can be asked again. The last answer may be lost.
+    Away,
     /// What it holds is damaged.
     Damaged,
 }

@@ -13,10 +13,12 @@ mod past;
 mod plain_ids;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod postgres_options;
 mod rows;
 mod sqlite;
 
 pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
-pub use postgres::{PostgresOptions, PostgresStore, SslMode};
+pub use postgres::PostgresStore;
+pub use postgres_options::{PostgresOptions, SslMode};
 pub use sqlite::{Examined, SqliteOptions, SqliteStore, Synchronous};

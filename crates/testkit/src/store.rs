@@ -31,6 +31,15 @@ pub struct FaultPlan {
     pub faults_per_mille: u32,
 }
 
+/// How a store that is away answers appends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreOutage {
+    /// Nothing is written.
+    NothingWritten,
+    /// The append is in, and its answer is lost.
+    AnswerLost,
+}
+
 /// Hands every call on to the store below it.
 #[derive(Debug)]
 pub struct HookedStore {
@@ -48,6 +57,9 @@ pub struct HookedStore {
     uncommitted: Option<mpsc::UnboundedSender<Append>>,
     /// Snapshots are handed on.
     snapshots: bool,
+    outage: Mutex<Option<StoreOutage>>,
+    /// Appends that met the outage.
+    refused: AtomicU64,
 }
 
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -78,7 +90,19 @@ impl HookedStore {
             gate: Semaphore::new(0),
             uncommitted: None,
             snapshots: true,
+            outage: Mutex::default(),
+            refused: AtomicU64::new(0),
         }
+    }
+
+    /// Begins or ends an outage.
+    pub fn set_outage(&self, outage: Option<StoreOutage>) {
+        *guard(&self.outage) = outage;
+    }
+
+    /// Returns how many appends met an outage.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::SeqCst)
     }
 
     /// Wraps a store and answers every append before it is committed, so that a crash loses appends that were acknowledged. Appends
@@ -176,6 +200,14 @@ impl Store for HookedStore {
         }
         if fails {
             return Err(StoreError::new("a fault, as asked for").of_trouble(StoreTrouble::Unavailable));
+        }
+        let outage = *guard(&self.outage);
+        if let Some(outage) = outage {
+            if outage == StoreOutage::AnswerLost {
+                self.inner.append(append).await?;
+            }
+            self.refused.fetch_add(1, Ordering::SeqCst);
+            return Err(StoreError::new("an outage, as asked for").of_trouble(StoreTrouble::Away));
         }
         if append.creation.is_some() {
             guard(&self.made).insert(append.task.id.clone());

@@ -11,12 +11,13 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use chancery::agents::BuiltIn;
 use chancery::cli_support::{Preflight, Surroundings, Whereabouts};
-use chancery::config::{AgentConfig, Config, ConfigFile, NodeHost, Places, PublicUrl, SwpUrl};
+use chancery::config::{AgentConfig, Config, ConfigFile, NodeHost, Places, PublicUrl, StoreUrl, SwpUrl};
 use chancery::{DataFolder, Node, NodeBuilder};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::signals::{reload_on_hang_up, stop_on_signal};
+use super::store_flag::StoreFlag;
 use super::{Failure, Shared};
 
 /// How long running turns, and then the store, may take to finish after a stop.
@@ -31,6 +32,7 @@ Examples:
   chancery serve --agent conformance --agent-name tester     the conformance agent, at / and /agents/tester
   chancery serve --agent http://localhost:9999               forward to the agent at this URL
   chancery serve --config chancery.toml                      read this config file; flags override it
+  chancery serve --store postgres://chancery@db/tasks        with tasks in a PostgreSQL database (docs/postgresql.md)
 
 The command prints to stdout: the base URL, a curl line that calls the agent, and a line for each remote agent with its name, version,
 binding, address and deviations. An agent given by its URL alone gets the name on its card. Logs go to stderr; RUST_LOG sets the level.";
@@ -58,6 +60,8 @@ pub(super) struct Serve {
     /// Keep tasks in memory only; without --data the node writes nothing and has no admin API
     #[arg(long)]
     memory: bool,
+    #[command(flatten)]
+    store: StoreFlag,
     /// Read settings from a TOML file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -111,10 +115,14 @@ struct Flags {
     agents: Vec<(String, AgentConfig)>,
     agent_name: Option<String>,
     data: Option<PathBuf>,
+    store: Option<StoreUrl>,
 }
 
 impl Flags {
     fn over(&self, mut config: Config) -> Config {
+        if let Some(url) = &self.store {
+            config.store.url = Some(url.clone());
+        }
         if let Some(data) = &self.data {
             config.node.data = Some(data.clone());
         }
@@ -162,7 +170,7 @@ impl Serve {
     }
 
     /// The file's settings with the flags put over them, and the folder to use.
-    fn settle(self, shared: &Shared) -> Result<Start, Failure> {
+    fn settle(mut self, shared: &Shared) -> Result<Start, Failure> {
         let public_url = self.public_url.map(PublicUrl::try_from).transpose();
         let flags = Flags {
             listen: self.listen,
@@ -171,6 +179,7 @@ impl Serve {
             agents: chosen(&self.agents),
             agent_name: self.agent_name,
             data: shared.data.clone(),
+            store: self.store.take()?,
         };
         let file = self.config.as_deref().map(ConfigFile::read).transpose();
         let file = file.map_err(|fault| Failure::Usage(fault.to_string()))?;
@@ -194,7 +203,7 @@ impl Serve {
 async fn serve(start: Start) -> Result<(), Failure> {
     // From here on a signal is a stop, also while the node is still starting.
     let stop = stop_on_signal()?;
-    look_ahead(&start)?;
+    look_ahead(&start).await?;
     let Start { config, source, builder, folder, in_memory, insecure } = start;
     let listen = config.node.listen;
     let listener =
@@ -278,15 +287,15 @@ async fn serve(start: Start) -> Result<(), Failure> {
 }
 
 /// Refuses what no node can be made of, all of it at once, before anything is made.
-fn look_ahead(start: &Start) -> Result<(), Failure> {
-    let Start { config, source, folder, insecure, .. } = start;
+async fn look_ahead(start: &Start) -> Result<(), Failure> {
+    let Start { config, source, folder, in_memory, insecure, .. } = start;
     let none = Places::default();
     let places = source.as_ref().map_or(&none, |(_, places)| places);
-    let around = Surroundings { folder: folder.as_deref(), insecure: *insecure, offline: false };
+    let around = Surroundings { folder: folder.as_deref(), insecure: *insecure, in_memory: *in_memory, offline: false };
     for warning in places.warnings() {
         tracing::warn!(%warning, "the config has a key under its old name");
     }
-    let Preflight { faults, unmatched, evadable } = chancery::cli_support::preflight(config, places, &around);
+    let Preflight { faults, unmatched, evadable } = chancery::cli_support::preflight(config, places, &around).await;
     for fault in unmatched {
         tracing::warn!(%fault, "a budget or policy of the config applies to no caller, tenant or agent; correct its name");
     }

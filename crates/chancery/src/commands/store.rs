@@ -1,6 +1,6 @@
 //! `chancery store`: whether the database of the node on this machine is sound.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use chancery_store::{Examined, SqliteStore};
 use clap::Subcommand;
@@ -15,7 +15,12 @@ Examples:
   chancery store check copy.db            a backup, or what `sqlite3 .recover` made
 
 The command reads every page of the file, every task and its log, and lists the damage. It changes nothing. The node may run, but only a
-check of a stopped node shows one moment. The exit code is 1 if anything is damaged.";
+check of a stopped node shows one moment. The exit code is 1 if anything is damaged. Of a PostgreSQL database it reads nothing:
+`chancery validate` checks the connection, and pg_amcheck the data.";
+
+/// The answer where the database is no file.
+const NOT_A_FILE: &str = "`chancery store check` reads files of SQLite, and this is a PostgreSQL database. `chancery validate` checks the \
+                          connection, the version and the rights; run pg_amcheck on the server to check the data";
 
 #[derive(clap::Args)]
 pub(super) struct StoreCommandArgs {
@@ -48,7 +53,10 @@ impl StoreCommandArgs {
 impl Check {
     fn run(self, shared: &Shared) -> Result<(), Failure> {
         let file = match self.file {
+            // The URL is not repeated: it may hold a password.
+            Some(file) if is_url(&file) => return Err(Failure::Usage(NOT_A_FILE.to_owned())),
             Some(file) => file,
+            None if std::env::var_os("CHANCERY_STORE").is_some() => return Err(Failure::Usage(NOT_A_FILE.to_owned())),
             None => nearby::folder(shared)?.join("chancery.db"),
         };
         let examined = SqliteStore::examine(&file).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -74,6 +82,10 @@ impl Check {
             faults => Err(Failure::Refused(format!("{shown} is damaged in {faults} places; {tasks} tasks could be read"))),
         }
     }
+}
+
+fn is_url(file: &Path) -> bool {
+    file.to_str().is_some_and(|text| ["postgres:", "postgresql:"].iter().any(|scheme| text.starts_with(scheme)))
 }
 
 fn what_next(file: &str) -> String {

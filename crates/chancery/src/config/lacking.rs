@@ -40,6 +40,7 @@ impl Config {
             need(swp, "swp", &format!("agents.{name}.binding"), is_bound_to(BindingSetting::Swp));
             need(swp, "swp", &format!("agents.{name}.url"), remote.urls.iter().any(|url| as_web(url).is_some()));
         }
+        need(cfg!(feature = "postgres"), "postgres", "store.url", self.store.url.is_some());
         need(cfg!(feature = "memory-tier"), "memory-tier", "memory.tier", self.memory.tier.is_some());
         need(cfg!(feature = "memory-tier"), "memory-tier", "artifacts.offload", self.artifacts.offload);
         need(cfg!(feature = "schemas"), "schemas", "artifacts.schemas", self.artifacts.schemas.is_some());

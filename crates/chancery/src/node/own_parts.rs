@@ -6,6 +6,7 @@ use std::sync::Arc;
 use chancery_core::push::Outbox;
 use chancery_core::{Clock, Store};
 use chancery_rules::policy::{Expression, RuleKind};
+use chancery_store::PostgresOptions;
 
 use super::NodeBuilder;
 use crate::build_error::BuildError;
@@ -24,7 +25,11 @@ pub(super) struct Storage {
 impl Storage {
     /// Returns the data folder, and where tasks are kept. Two answers to one question are an error, also if the config
     /// has one of them.
-    pub(super) fn settle(self, configured: Option<PathBuf>) -> Result<(Option<PathBuf>, StoreChoice), BuildError> {
+    pub(super) fn settle(
+        self,
+        configured: Option<PathBuf>,
+        database: Option<PostgresOptions>,
+    ) -> Result<(Option<PathBuf>, StoreChoice), BuildError> {
         let Self { own, in_memory, sqlite, data } = self;
         if let (Some(sqlite), Some(data)) = (&sqlite, &data)
             && sqlite != data
@@ -40,12 +45,21 @@ impl Storage {
             (true, true, _) => return Err(BuildError::Contradiction("both store() and memory() set the store of tasks")),
             (true, _, true) => return Err(BuildError::Contradiction("both store() and sqlite() set the store of tasks")),
             (_, true, true) => return Err(BuildError::Contradiction("both memory() and sqlite() set the store of tasks")),
-            _ => match own {
-                Some((store, outbox)) => StoreChoice::Own { store, outbox },
-                None if in_memory => StoreChoice::Memory,
-                None => StoreChoice::Folder,
+            (own, memory, sqlite) if database.is_some() && (own || memory || sqlite) => {
+                let both = "store(), memory() or sqlite() sets the store of tasks, and store.url of the config another one";
+                return Err(BuildError::Contradiction(both));
+            }
+            _ => match (own, database) {
+                (Some((store, outbox)), _) => StoreChoice::Own { store, outbox },
+                (None, _) if in_memory => StoreChoice::Memory,
+                (None, Some(database)) => StoreChoice::Database(database),
+                (None, None) => StoreChoice::Folder,
             },
         };
+        if matches!(choice, StoreChoice::Database(_)) && sqlite.is_none() && data.is_none() && configured.is_none() {
+            let homeless = "store.url of the config keeps tasks in a database, and keys and secrets need a folder: call data()";
+            return Err(BuildError::Contradiction(homeless));
+        }
         Ok((sqlite.or(data).or(configured), choice))
     }
 
@@ -78,8 +92,8 @@ impl NodeBuilder {
         self
     }
 
-    /// Keeps the node's keys and the operator's token in this folder, and tasks too, unless `memory` or `store` is called.
-    /// `data` of the config does the same. Both must name the same folder.
+    /// Keeps the node's keys and the operator's token in this folder. Tasks are there too, unless `memory` or `store` is
+    /// called, or the config has `store.url`. `data` of the config does the same. Both must name the same folder.
     pub fn data(mut self, folder: impl Into<PathBuf>) -> Self {
         let given = self.storage.data.replace(folder.into());
         self.once("data", given.is_none());

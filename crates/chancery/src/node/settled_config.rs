@@ -2,7 +2,8 @@
 
 use super::NodeBuilder;
 use crate::build_error::BuildError;
-use crate::config::{AgentConfig, AgentSource, Config};
+use crate::config::store::contradictions;
+use crate::config::{AgentConfig, AgentSource, Config, Places};
 use crate::gateway::Precedence;
 
 impl NodeBuilder {
@@ -26,6 +27,9 @@ impl NodeBuilder {
             && given != configured
         {
             return Err(BuildError::Contradiction("swp_url() and swp.public_url of the config differ"));
+        }
+        if let Some(fault) = contradictions(&self.config, &Places::default(), false).into_iter().next() {
+            return Err(BuildError::StoreSection(fault.message));
         }
         if self.swp_url.is_some() && cfg!(not(feature = "swp")) {
             return Err(BuildError::Feature { key: "swp_url()".to_owned(), feature: "swp" });

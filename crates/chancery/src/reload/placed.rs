@@ -19,6 +19,7 @@ pub(crate) fn placed(error: BuildError, places: &Places) -> Vec<ConfigFault> {
         BuildError::Tls(_) => ("tls", error.to_string()),
         BuildError::Artifacts(_) => ("artifacts.schemas", error.to_string()),
         BuildError::Keys(_) => ("keys", error.to_string()),
+        BuildError::Store(_) => ("store.url", error.to_string()),
         _ => ("agents", error.to_string()),
     };
     vec![places.fault(key, &message)]

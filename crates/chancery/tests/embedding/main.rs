@@ -75,6 +75,7 @@ fn needy() -> Vec<(&'static str, bool, &'static str)> {
         ("swp", cfg!(feature = "swp"), "[swp]\nlisten = \"127.0.0.1:7777\"\n"),
         ("swp", cfg!(feature = "swp"), "[agents.a]\nurl = \"swp://127.0.0.1:1\"\n"),
         ("memory-tier", cfg!(feature = "memory-tier"), "[memory]\ntier = \"/nowhere/at/all\"\n"),
+        ("postgres", cfg!(feature = "postgres"), "[store]\nurl = \"postgres://h/db\"\n"),
         ("schemas", cfg!(feature = "schemas"), "[artifacts]\nschemas = \"/nowhere/at/all\"\n"),
         ("policy-cel", cfg!(feature = "policy-cel"), "[[policy.rules]]\nname = \"nobody\"\ndeny_when = \"depth > 3\"\n"),
     ]

@@ -4,6 +4,7 @@
 mod authorizing;
 mod governance;
 mod late_replies;
+mod outage;
 mod push;
 mod restart;
 mod sender_records;

@@ -15,7 +15,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::fault::PostgresFault;
 use super::options::{PostgresOptions, SslMode};
-use super::tls;
+use super::{refusals, tls};
 
 /// How long data may wait for its acknowledgement by the server's machine.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -88,7 +88,7 @@ impl DatabaseConnector {
         };
         let connected = tokio::time::timeout(limit, connecting).await;
         let (client, connection) =
-            connected.map_err(|_| PostgresFault::away("no host answered in time"))?.map_err(unreachable)?;
+            connected.map_err(|_| refusals::silent())?.map_err(|error| refusals::of_connection(&error, &self.config))?;
         Ok(ClientWrapper::new(client, connection))
     }
 
@@ -116,11 +116,6 @@ where
     // Each use of a broken connection gets the error too, so it is not reported here.
     let connection = spawn_watched("store-connection", connection.map(drop));
     Ok((client, connection))
-}
-
-/// A server that refuses a session is away for this node, with any code.
-fn unreachable(error: Error) -> PostgresFault {
-    PostgresFault::away(PostgresFault::from(error).to_string())
 }
 
 /// Settings of each session, in the form of the startup message.

@@ -18,6 +18,9 @@ pub(super) enum PostgresFault {
     /// There is no connection, or it broke.
     #[error("the database cannot be reached: {0}")]
     Away(Arc<str>),
+    /// The server answers, and lets this node make no session.
+    #[error("the database refuses the connection: {0}")]
+    Refused(Arc<str>),
     /// Another node has closed this node's writer.
     #[error(
         "another node opened this database later, so it refuses the writes of this one; restart this node to use it here again"
@@ -61,7 +64,7 @@ impl PostgresFault {
         let error = match self {
             Self::Database(error) => error,
             Self::Unreadable(_) => return FaultScope::OneWrite,
-            Self::Away(_) => return FaultScope::Connection,
+            Self::Away(_) | Self::Refused(_) => return FaultScope::Connection,
             Self::Fenced | Self::LostCommits(_) => return FaultScope::Whole,
         };
         let Some(code) = error.code() else {
@@ -92,7 +95,8 @@ impl PostgresFault {
         match self.scope() {
             _ if damaged => StoreTrouble::Damaged,
             FaultScope::OneWrite => StoreTrouble::None,
-            FaultScope::TryAgain | FaultScope::Connection | FaultScope::Whole => StoreTrouble::Unavailable,
+            FaultScope::TryAgain | FaultScope::Connection => StoreTrouble::Away,
+            FaultScope::Whole => StoreTrouble::Unavailable,
         }
     }
 
@@ -103,7 +107,7 @@ impl PostgresFault {
 }
 
 /// The message of the server, or of the cause: the driver's own says only in which part of it something failed.
-fn in_words(error: &tokio_postgres::Error) -> String {
+pub(super) fn in_words(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(answer), _) => {
             let detail = answer.detail().map(|detail| format!(" ({detail})")).unwrap_or_default();
@@ -142,7 +146,7 @@ mod tests {
     #[test]
     fn a_broken_connection_is_unavailable_and_damage_is_said() {
         let away = PostgresFault::away("connection refused");
-        assert_eq!((away.scope(), away.trouble()), (FaultScope::Connection, StoreTrouble::Unavailable));
+        assert_eq!((away.scope(), away.trouble()), (FaultScope::Connection, StoreTrouble::Away));
         let error = away.while_doing("writing to the log").to_string();
         assert_eq!(error, "writing to the log failed: the database cannot be reached: connection refused");
         assert_eq!(PostgresFault::unreadable("state 99").trouble(), StoreTrouble::Damaged);

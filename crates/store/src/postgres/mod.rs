@@ -23,12 +23,13 @@ mod ledger;
 mod links;
 mod list;
 mod nonces;
-mod options;
 mod outbox;
 mod port;
 mod readers;
 mod record;
+mod refusals;
 mod requests;
+mod requirements;
 mod schema;
 #[cfg(test)]
 #[allow(dead_code, clippy::disallowed_methods, reason = "the tests of the contract use the rest, and start tasks as they like")]
@@ -37,6 +38,7 @@ mod server;
 mod snapshots;
 mod spent;
 mod sweep;
+mod takeover;
 mod task_rows;
 mod tls;
 mod trees;
@@ -49,15 +51,16 @@ use chancery_core::{RecordLines, RecordNote, RecordedWrite, Scribe, StoreError, 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-pub use self::options::{PostgresOptions, SslMode};
-
 use self::connection::DatabaseConnector;
+use self::fence::WriterIdentity;
 use self::health::WriterHealth;
 use self::readers::PostgresReaders;
 use self::record::PostgresRecord;
 use self::requests::{QueuedWrite, WriteRequests};
 use self::writer::BatchWriter;
 use self::writer_state::WriterState;
+use crate::postgres_options as options;
+use crate::postgres_options::PostgresOptions;
 
 /// A store in a PostgreSQL database. One node uses it at a time: the one that opened it last.
 #[derive(Debug)]
@@ -65,6 +68,8 @@ pub struct PostgresStore {
     requests: WriteRequests,
     readers: PostgresReaders,
     health: Arc<WriterHealth>,
+    /// The row that a later owner of the database closes.
+    identity: WriterIdentity,
     /// What each write adds to, if a record is kept.
     record: Option<Arc<PostgresRecord>>,
     /// Taken when the store closes.
@@ -93,6 +98,18 @@ impl PostgresStore {
             .map_err(|error| StoreError { message: format!("{shown}: {}", error.message), ..error })
     }
 
+    /// Connects and says what keeps a store from working in the database: a server that is too old, a right that is missing. It
+    /// changes nothing, and a node that uses the database goes on.
+    pub async fn probe(options: PostgresOptions) -> Result<(), StoreError> {
+        let shown = options.shown_url();
+        Self::probe_unnamed(options).await.map_err(|error| StoreError { message: format!("{shown}: {}", error.message), ..error })
+    }
+
+    async fn probe_unnamed(options: PostgresOptions) -> Result<(), StoreError> {
+        let session = DatabaseConnector::new(options)?.open().await;
+        schema::look(&session.map_err(|fault| fault.while_doing("opening the database"))?).await
+    }
+
     async fn open_unnamed(options: PostgresOptions, scribe: Option<Arc<dyn Scribe>>) -> Result<Self, StoreError> {
         let connector = DatabaseConnector::new(options)?;
         let opening = |fault: fault::PostgresFault| fault.while_doing("opening the database");
@@ -115,13 +132,13 @@ impl PostgresStore {
         let health = Arc::new(WriterHealth::default());
         let patience = connector.options().patience();
         let requests = WriteRequests { queue: queue.downgrade(), health: Arc::clone(&health), patience };
-        let state = WriterState::new(identity, chain, nonces);
+        let state = WriterState::new(identity.clone(), chain, nonces);
         let writer = BatchWriter::new(connector, writes, Arc::clone(&health), state);
         let task = spawn_watched("store-write", writer.run());
         let record =
             scribe.map(|scribe| Arc::new(PostgresRecord { scribe, requests: requests.clone(), readers: readers.clone() }));
         let open = Mutex::new(Some(OpenWriter { queue, task }));
-        Ok(Self { requests, readers, health, record, open })
+        Ok(Self { requests, readers, health, identity, record, open })
     }
 
     /// What happens, in the words of the record. Nothing if none is kept.

@@ -234,8 +234,7 @@ impl Store for PostgresStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        let readers = self.readers.with_patience(CHECK_PATIENCE);
-        read!(readers, "a trial read", |db| find::find_any(db, ""))?;
+        self.look_at_fence(CHECK_PATIENCE).await?;
         if self.requests.queue.upgrade().is_none_or(|queue| queue.is_closed()) {
             return Err(fault::closed());
         }

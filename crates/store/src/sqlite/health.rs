@@ -75,7 +75,7 @@ impl Health {
         let reason = || format!("{what} failed: {fault}");
         match fault.trouble() {
             StoreTrouble::None => return,
-            StoreTrouble::Unavailable => {
+            StoreTrouble::Unavailable | StoreTrouble::Away => {
                 let mut state = self.state();
                 if state.failing.is_none() {
                     tracing::error!(reason = reason(), "the store cannot write; /readyz answers 503 until it can");

@@ -65,6 +65,24 @@ async fn the_first_agent_that_callers_can_see_is_at_the_root_in_every_order() {
 }
 
 #[tokio::test]
+async fn a_database_of_the_config_beside_another_store_or_without_a_folder_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let config = || Config::parse("[store]\nurl = 'postgres://ada:hidden@h/db'\n").unwrap();
+    let with_database = || with_agents(&["a"]).config(Config { agents: Config::default().agents, ..config() });
+    let own = || Arc::new(MemoryStore::new());
+    let others = [with_database().memory(), with_database().store(own()), with_database().sqlite(home.path().join("s"))];
+    for builder in others {
+        let said = contradiction(builder.build().await);
+        assert!(said.contains("store.url of the config another one"), "{said}");
+    }
+    let said = contradiction(with_database().build().await);
+    assert!(said.contains("call data()"), "{said}");
+    let contradicting = Config::parse("[store]\nurl = 'postgres://h/db'\nsynchronous = 'normal'\n").unwrap();
+    let refused = with_agents(&["a"]).config(contradicting).data(home.path()).build().await;
+    assert!(matches!(&refused, Err(BuildError::StoreSection(fault)) if fault.contains("is about SQLite")), "{refused:?}");
+}
+
+#[tokio::test]
 async fn a_method_with_one_value_is_refused_the_second_time() {
     let home = tempfile::tempdir().unwrap();
     let store = || Arc::new(MemoryStore::new());

@@ -8,5 +8,6 @@ pub(crate) mod delegating_node;
 pub(crate) mod line;
 pub(crate) mod patience;
 pub(crate) mod ports;
+pub(crate) mod postgres;
 pub(crate) mod server;
 pub(crate) mod wire_client;

@@ -35,7 +35,8 @@ impl Home {
     /// The built command, as a user with this home would run it.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_chancery"));
-        for name in ["XDG_DATA_HOME", "CHANCERY_DATA", "RUST_LOG", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+        let proxies = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
+        for name in ["XDG_DATA_HOME", "CHANCERY_DATA", "CHANCERY_STORE", "RUST_LOG"].into_iter().chain(proxies) {
             command.env_remove(name);
         }
         command.env("HOME", self.path()).current_dir(self.path()).stdin(Stdio::null());

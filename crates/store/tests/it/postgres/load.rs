@@ -125,7 +125,7 @@ pub(crate) async fn open_recording(options: PostgresOptions) -> Arc<dyn Store> {
 
 /// A caller is told to come back.
 pub(crate) fn says_come_back(error: &StoreError) -> bool {
-    error.trouble == StoreTrouble::Unavailable
+    error.trouble == StoreTrouble::Away
 }
 
 async fn number(session: &Client, sql: &str) -> i64 {

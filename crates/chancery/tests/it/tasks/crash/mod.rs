@@ -16,6 +16,7 @@ use self::record::Recorded;
 use crate::support::counts::full_counts;
 use crate::support::line::Line;
 use crate::support::patience::exit_of;
+use crate::support::postgres::database;
 use crate::support::server::{Home, Server, Setup};
 
 const SENDERS: usize = 64;
@@ -26,6 +27,8 @@ const CONFIG: &str = "[limits]\ncalls_per_second_per_caller = 0\ncalls_per_secon
 /// How a server is tormented.
 struct Torment {
     cycles: usize,
+    /// The PostgreSQL database of the tasks; without it they are in the data folder.
+    database: Option<String>,
     /// The program of a node that answers, and shows events, before they are durable.
     answers_first: Option<PathBuf>,
 }
@@ -45,8 +48,15 @@ impl Torment {
     fn start(&self, home: &Home) -> Server {
         match &self.answers_first {
             Some(program) => Setup::of_program(home, program).args([home.data()]).start(),
-            None => Setup::in_home(home).args(["--agent", "conformance"]).config(CONFIG).start(),
+            None => {
+                let setup = Setup::in_home(home).args(["--agent", "conformance"]).args(self.store());
+                setup.config(CONFIG).start()
+            }
         }
+    }
+
+    fn store(&self) -> Vec<&str> {
+        self.database.iter().flat_map(|url| ["--store", url]).collect()
     }
 
     /// Kill after kill, until they are all done or something was found.
@@ -60,7 +70,7 @@ impl Torment {
         let mut recorded = Recorded::default();
         loop {
             if outcome.cycles > 0 && chance.within(0..=3) == 0 {
-                kill_while_starting(&home, Duration::from_millis(chance.within(0..=60)));
+                kill_while_starting(&home, &self.store(), Duration::from_millis(chance.within(0..=60)));
             }
             let server = self.start(&home);
             let line = Line::to(server.url(), &std::fs::read_to_string(home.data().join("admin.token")).unwrap());
@@ -111,19 +121,19 @@ impl Torment {
 }
 
 /// A start that does not get far: the data folder may be in the middle of its recovery.
-fn kill_while_starting(home: &Home, after: Duration) {
+fn kill_while_starting(home: &Home, store: &[&str], after: Duration) {
     let mut command = home.command();
-    command.args(["serve", "--listen", "127.0.0.1:0", "--agent", "conformance"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--agent", "conformance"]).args(store);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut process = command.spawn().expect("the built server starts");
     std::thread::sleep(after);
     process.kill().expect("a child can be killed");
     exit_of(&mut process);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged_or_streamed() {
-    let cycles = full_counts(10, 100);
-    let outcome = Torment { cycles, answers_first: None }.inflict(Chance::new("a kill at any moment")).await;
+/// Kills as many nodes, and expects that nothing is lost.
+async fn kill_again_and_again(cycles: usize, database: Option<String>, name: &str) {
+    let outcome = Torment { cycles, database, answers_first: None }.inflict(Chance::new(name)).await;
     println!(
         "{} kills; {} answers and {} events checked, {} streams resumed, {} entries of the record, {:?}",
         outcome.cycles, outcome.answers, outcome.events, outcome.resumed, outcome.recorded, outcome.census
@@ -137,9 +147,19 @@ async fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged_or_streamed() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged_or_streamed() {
+    kill_again_and_again(full_counts(10, 100), None, "a kill at any moment").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_at_any_moment_loses_nothing_with_tasks_in_postgresql() {
+    kill_again_and_again(full_counts(4, 100), Some(database()), "a kill at any moment, with PostgreSQL").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_answers_before_it_commits_is_found_out() {
     let answers_first = Some(crate::operating::mount::build("answers_before_commit"));
-    let outcome = Torment { cycles: 20, answers_first }.inflict(Chance::new("answers first")).await;
+    let outcome = Torment { cycles: 20, database: None, answers_first }.inflict(Chance::new("answers first")).await;
     assert!(!outcome.complaints.is_empty(), "{} kills found nothing lost", outcome.cycles);
     println!("found after {} kills: {}", outcome.cycles, outcome.complaints[0].chars().take(300).collect::<String>());
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::server::Server;
 
 /// Status and body of `/readyz`.
-async fn readiness(server: &Server) -> (u16, Value) {
+pub(crate) async fn readiness(server: &Server) -> (u16, Value) {
     let answer = reqwest::get(format!("{}/readyz", server.url())).await.expect("the server answers");
     (answer.status().as_u16(), answer.json().await.expect("with JSON"))
 }

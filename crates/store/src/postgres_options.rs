@@ -1,8 +1,7 @@
-//! What can be chosen about the PostgreSQL store.
+//! What can be chosen about the PostgreSQL store. A build without it reads the same options, to say what it lacks.
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use chancery_core::StoreError;
 use serde::{Deserialize, Serialize};
@@ -119,23 +118,44 @@ impl PostgresOptions {
         Self { url: url.into(), ..Self::default() }
     }
 
-    /// The URL as logs and messages show it: without user, password and parameters.
+    /// The URL as logs and messages show it: without user, password and parameters. Of a URL whose parts are
+    /// ambiguous nothing is shown.
     pub fn shown_url(&self) -> String {
-        let (scheme, rest) = self.url.split_once("://").unwrap_or(("postgres", &self.url));
-        let address = rest.split(['?', '#']).next().unwrap_or_default();
+        const NOTHING: &str = "postgres://…";
+        let Some((scheme, rest)) = self.url.split_once("://") else { return NOTHING.to_owned() };
+        let (address, parameters) = rest.split_once(['?', '#']).unwrap_or((rest, ""));
+        // A password with an unescaped ? or # would end behind it.
+        if parameters.contains('@') {
+            return NOTHING.to_owned();
+        }
         format!("{scheme}://{}", address.rsplit('@').next().unwrap_or_default())
     }
 
-    pub(super) fn patience(&self) -> Duration {
-        Duration::from_millis(self.patience_ms)
+    /// Returns why no store can be opened with these options, as far as that shows without a connection.
+    pub fn fault(&self) -> Option<String> {
+        self.clone().with_url_taken_apart().err().map(|fault| fault.message)
     }
 
-    pub(super) fn answer_timeout(&self) -> Duration {
-        Duration::from_millis(self.answer_timeout_ms)
+    /// Whether the URL holds a password.
+    fn has_password(&self) -> bool {
+        let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        let (address, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        let named = |pair: &str| pair.starts_with("password=");
+        address.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) || parameters.split('&').any(named)
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn patience(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.patience_ms)
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn answer_timeout(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.answer_timeout_ms)
     }
 
     /// Takes `sslmode` and `sslrootcert` out of the URL, because the driver knows neither all modes nor the file.
-    pub(super) fn with_url_taken_apart(mut self) -> Result<Self, StoreError> {
+    pub(crate) fn with_url_taken_apart(mut self) -> Result<Self, StoreError> {
         if !self.url.starts_with("postgres://") && !self.url.starts_with("postgresql://") {
             return Err(StoreError::new(format!(
                 "the database URL starts with neither postgres:// nor postgresql://: {}",
@@ -167,6 +187,10 @@ impl PostgresOptions {
         }
         if self.password_env.is_some() && self.password_file.is_some() {
             return Err(StoreError::new("password_env and password_file are both set; remove one of them"));
+        }
+        if self.has_password() && (self.password_env.is_some() || self.password_file.is_some()) {
+            let twice = "the database URL holds a password, beside password_env or password_file; remove it from the URL";
+            return Err(StoreError::new(twice));
         }
         Ok(self)
     }
@@ -202,8 +226,30 @@ mod tests {
 
     #[test]
     fn passwords_are_not_shown() {
-        let options = PostgresOptions::at("postgres://ada:secret@host/db?password=secret");
-        assert_eq!(options.shown_url(), "postgres://host/db");
-        assert!(!format!("{options:?}").contains("secret"));
+        for (url, shown) in [
+            ("postgres://ada:secret@host/db?password=secret", "postgres://host/db"),
+            ("postgres://ada:sec/ret@host/db", "postgres://host/db"),
+            ("postgres://ada:a@secret@host/db", "postgres://host/db"),
+            ("postgres://ada:secret?more@host/db", "postgres://…"),
+            ("postgres://ada:secret#more@host/db", "postgres://…"),
+            ("postgres://host/db?application_name=a@b&password=secret", "postgres://…"),
+            ("ada:secret@host/db", "postgres://…"),
+        ] {
+            let options = PostgresOptions::at(url);
+            assert_eq!(options.shown_url(), shown, "{url}");
+            assert!(!format!("{options:?}").contains("ret"), "{options:?}");
+        }
+    }
+
+    #[test]
+    fn two_passwords_contradict_each_other() {
+        let with_file = |url: &str| PostgresOptions { password_file: Some("p".into()), ..PostgresOptions::at(url) };
+        assert_eq!(with_file("postgres://ada@h/db").fault(), None);
+        for url in ["postgres://ada:secret@h/db", "postgres://ada@h/db?password=secret"] {
+            let fault = with_file(url).fault().unwrap();
+            assert!(fault.contains("holds a password") && !fault.contains("secret"), "{fault}");
+        }
+        let both = PostgresOptions { password_env: Some("P".into()), ..with_file("postgres://ada@h/db") };
+        assert!(both.fault().unwrap().contains("both set"));
     }
 }
