@@ -3,6 +3,18 @@
 //! The store is all that nodes share. A node has a lease in it, by the time of the database. A task has at most one
 //! *holder*: the node that works on it. The store refuses an append to a task that another node holds.
 
+mod cascading;
+mod following;
+mod forwarded_request;
+mod forwarding;
+pub(crate) mod holding;
+mod lease;
+mod leaving;
+pub(crate) mod membership;
+mod placing;
+pub(crate) mod received;
+mod succession;
+
 use std::fmt::{self, Debug};
 use std::time::Duration;
 

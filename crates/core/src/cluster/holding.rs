@@ -1,0 +1,122 @@
+//! Takes a task that nobody works on, keeps it while a call needs it, and releases it when it waits for its caller.
+
+use std::sync::Arc;
+
+use chancery_protocol::Error;
+
+use super::membership::Membership;
+use crate::find::internal;
+use crate::govern::allot::Allotment;
+use crate::live::LiveTask;
+use crate::service::ChanceryInner;
+use crate::{NodeNumber, TaskHolder};
+
+/// Where a call that changes a task has to be made.
+#[derive(Debug)]
+pub(crate) enum Holding {
+    Here(HoldGuard),
+    Elsewhere(NodeNumber),
+    /// The task has ended.
+    Ended,
+}
+
+/// Keeps a task with this node. When the last one is dropped, the task is released if it waits for its caller.
+#[derive(Debug)]
+pub(crate) struct HoldGuard {
+    inner: Arc<ChanceryInner>,
+    live: Arc<LiveTask>,
+}
+
+impl Drop for HoldGuard {
+    fn drop(&mut self) {
+        self.live.end_hold();
+        if self.live.is_idle() && tokio::runtime::Handle::try_current().is_ok() {
+            let (inner, live) = (Arc::clone(&self.inner), Arc::clone(&self.live));
+            self.inner.in_background("releasing a task", async move { inner.release_if_idle(&live).await });
+        }
+    }
+}
+
+/// How a task comes to this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It waited for its caller.
+    Waiting,
+    /// From a node that is gone, with what its turn was given.
+    Inherited,
+}
+
+impl ChanceryInner {
+    /// Makes this node the one that works on a task, unless another one does.
+    pub(crate) async fn hold_task(self: &Arc<Self>, member: &Membership, live: &Arc<LiveTask>) -> Result<Holding, Error> {
+        if let Some(guard) = self.begin_hold(live) {
+            return Ok(Holding::Here(guard));
+        }
+        if live.visible().broken {
+            return Err(live.broken());
+        }
+        let id = &live.record.id;
+        let _one_at_a_time = member.lock(id).await;
+        if let Some(guard) = self.begin_hold(live) {
+            return Ok(Holding::Here(guard));
+        }
+        match member.port.take(id).await.map_err(internal)? {
+            None => Err(Error::task_not_found()),
+            Some(TaskHolder::OtherNode(node)) => Ok(Holding::Elsewhere(node)),
+            Some(TaskHolder::Nobody) => {
+                self.catch_up(member, live, None).await?;
+                Ok(Holding::Ended)
+            }
+            Some(TaskHolder::ThisNode) => {
+                self.become_holder(member, live, Arrival::Waiting).await?;
+                self.begin_hold(live).map(Holding::Here).ok_or_else(|| live.broken())
+            }
+        }
+    }
+
+    fn begin_hold(self: &Arc<Self>, live: &Arc<LiveTask>) -> Option<HoldGuard> {
+        live.begin_hold().then(|| HoldGuard { inner: Arc::clone(self), live: Arc::clone(live) })
+    }
+
+    /// Brings a task that the store says this node holds up to date, and works on it from then on. Answers what its turn was given.
+    pub(super) async fn become_holder(
+        self: &Arc<Self>,
+        member: &Membership,
+        live: &Arc<LiveTask>,
+        arrival: Arrival,
+    ) -> Result<Option<Box<Allotment>>, Error> {
+        let stored = self.store.find_any(live.record.id.as_str()).await.map_err(internal)?.ok_or_else(Error::task_not_found)?;
+        self.catch_up(member, live, Some(stored.progress.seq)).await?;
+        let allotment = self.find_place(live, &stored, arrival).await?;
+        // Nobody else can have added an entry since, and no flow of this node begins to before this.
+        if live.become_held(stored.progress) || !live.is_following() { Ok(allotment) } else { Err(live.broken()) }
+    }
+
+    /// Lets go of a task that waits for its caller, so that any node can go on with it. Called whenever the last thing this node had
+    /// to do with it may be done.
+    pub(crate) async fn release_if_idle(self: &Arc<Self>, live: &Arc<LiveTask>) {
+        let Some(member) = &self.cluster else { return };
+        if !live.is_idle() {
+            return;
+        }
+        let _one_at_a_time = member.lock(&live.record.id).await;
+        if !live.begin_release() {
+            return;
+        }
+        // Its streams follow it from now on. Whoever comes later asks for wake-ups first.
+        if live.has_watchers()
+            && let Err(error) = self.watch_from_now(live).await
+        {
+            tracing::warn!(task = %live.record.id, %error, "cannot release a task: its streams could not follow it");
+            live.undo_release();
+            return;
+        }
+        if let Some(node) = live.node() {
+            node.withdraw();
+        }
+        if let Err(fault) = member.port.release(&live.record.id, false).await {
+            // The next call takes it again, here or by a call forwarded to here.
+            tracing::warn!(task = %live.record.id, error = &fault as &dyn std::error::Error, "cannot release a task");
+        }
+    }
+}
