@@ -283,7 +283,7 @@ pub trait Store: Send + Sync + Debug {
     }
 
     /// The entries after a number of each of several tasks, in the order of the tasks. Of each task no more than weigh `bytes`
-    /// together, but at least one where there is one. A store that others write to too reads them in one query.
+    /// together, maybe fewer, but at least one where there is one. A store that others write to too reads them in one query.
     async fn entries_of(&self, tasks: &[(TaskId, u64)], bytes: u64) -> Result<Vec<Vec<Arc<LogEntry>>>, StoreError> {
         let mut read = Vec::with_capacity(tasks.len());
         for (task, after) in tasks {

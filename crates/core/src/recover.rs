@@ -16,6 +16,9 @@ use crate::service::{Chancery, ChanceryInner};
 /// The pause before another attempt at a store that failed.
 const AFTER_FAULT: Duration = Duration::from_secs(5);
 
+/// Why a task fails whose updates the store did not keep.
+pub(crate) const BROKEN_OFF: &str = "what this task did could not be kept, so it was broken off; send the message again";
+
 /// What a start found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
@@ -109,14 +112,8 @@ impl ChanceryInner {
         }
         let live = self.open(stored).await?;
         if !live.is_worked_on() {
-            self.end_broken(&live).await;
+            self.end_by_force(&live, TaskState::Failed, Some(BROKEN_OFF.to_owned())).await;
         }
         Ok(())
-    }
-
-    /// Ends a task whose turn was broken off because the store failed.
-    pub(crate) async fn end_broken(self: &Arc<Self>, live: &Arc<LiveTask>) {
-        let reason = "what this task did could not be kept, so it was broken off; send the message again";
-        self.end_by_force(live, TaskState::Failed, Some(reason.to_owned())).await;
     }
 }

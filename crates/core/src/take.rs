@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    CallContext, Error, ErrorKind, IdentityProof, Message, MessageId, Metadata, SendMessage, Task, TaskEvent, TaskId, TaskState,
-    TaskStatus, Timestamp, Unknown,
+    CallContext, ContextId, Error, ErrorKind, IdentityProof, Message, MessageId, Metadata, SendMessage, Task, TaskEvent, TaskId,
+    TaskState, TaskStatus, Timestamp, Unknown,
 };
 use chancery_rules::task_state;
 
@@ -152,16 +152,7 @@ impl ChanceryInner {
             Some(part_store) => Box::pin(self.kept(part_store, &id, &message)).await?,
             None => Arc::clone(&message),
         };
-        let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(now), unknown: Unknown::none() };
-        let task = Arc::new(Task {
-            id: id.clone(),
-            context_id: context_id.clone(),
-            status,
-            artifacts: Vec::new(),
-            history: vec![kept],
-            metadata: None,
-            unknown: Unknown::none(),
-        });
+        let task = submitted(id.clone(), context_id.clone(), kept, now);
         let record = Arc::new(TaskRecord {
             id,
             context_id,
@@ -171,14 +162,7 @@ impl ChanceryInner {
             client_task_id: send.client_task_id,
             created_at: now,
         });
-        let entry = Arc::new(LogEntry { seq: 1, at: now, event: TaskEvent::Created(Arc::clone(&task)) });
-        let progress = Progress {
-            state: TaskState::Submitted,
-            status_at: now,
-            seq: 1,
-            bytes: task_state::weight(&entry.event),
-            message_only: false,
-        };
+        let (entry, progress) = first_entry(&task, now);
         let asked = idempotency.clone();
         let governed = dispatched.governed();
         let notes = self.delegated(agent, &record, &governed.kinship, now).into_iter().collect();
@@ -195,16 +179,23 @@ impl ChanceryInner {
             notes,
             answers: None,
         };
+        // Nobody takes up a task whose first turn is about to begin.
+        let making = match &self.cluster {
+            Some(member) => Some(Box::pin(member.lock(&record.id)).await),
+            None => None,
+        };
         match self.store.append(append).await.map_err(internal)? {
             Appended::Recorded | Appended::RecordedBehind => {}
             Appended::RecordedToTell => self.ring(),
             Appended::TooManyRegistrations { of_tenant } => return Err(crate::push::too_many(of_tenant)),
             Appended::KeyKnown { task, fingerprint: known } => {
+                drop(making);
                 let known = Keyed { task, fingerprint: known };
                 let asked = asked.ok_or_else(|| internal(StoreError::new("the store knows the key of a call without one")))?;
                 return Box::pin(self.attach(context, known, &asked, now)).await;
             }
             Appended::ClientIdKnown { task } => {
+                drop(making);
                 return match again {
                     // Another key, or none, made the task: this is one more message for it.
                     Some(send) => {
@@ -240,7 +231,9 @@ impl ChanceryInner {
             brought,
             ..self.queued_turn(context, &live, message, send.metadata, send.unknown)
         };
-        let recording = match live.begin_turn(queued_turn) {
+        let begun = live.begin_turn(queued_turn);
+        drop(making);
+        let recording = match begun {
             Some((queued_turn, token)) => self.execute(&live, agent, queued_turn, token, false).await,
             None => None,
         };
@@ -288,6 +281,26 @@ impl ChanceryInner {
         let (task, kinship) = (Arc::clone(record), Arc::clone(kinship));
         self.noted(|| RecordNote::Delegated(Box::new(Delegated { task, kinship, remote, at })))
     }
+}
+
+/// A task as it is made.
+fn submitted(id: TaskId, context_id: ContextId, message: Arc<Message>, now: Timestamp) -> Arc<Task> {
+    let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(now), unknown: Unknown::none() };
+    Arc::new(Task {
+        id,
+        context_id,
+        status,
+        artifacts: Vec::new(),
+        history: vec![message],
+        metadata: None,
+        unknown: Unknown::none(),
+    })
+}
+
+fn first_entry(task: &Arc<Task>, now: Timestamp) -> (Arc<LogEntry>, Progress) {
+    let entry = Arc::new(LogEntry { seq: 1, at: now, event: TaskEvent::Created(Arc::clone(task)) });
+    let bytes = task_state::weight(&entry.event);
+    (entry, Progress { state: TaskState::Submitted, status_at: now, seq: 1, bytes, message_only: false })
 }
 
 /// Messages of the original protocol have no id.

@@ -114,6 +114,16 @@ impl ChanceryInner {
         Ok(())
     }
 
+    /// Whether agents that wait for an authorization go on is known by who holds their tasks. A task that is released has no new entry.
+    pub(super) async fn look_at_authorizing(&self, member: &Membership) {
+        let asking = self.open.all().into_iter().filter(|live| live.is_following() && live.visible().authorizing);
+        for live in asking {
+            if let Err(fault) = self.look_at_holder(member, &live).await {
+                tracing::debug!(task = %live.record.id, error = &fault as &dyn std::error::Error, "cannot look who holds a task");
+            }
+        }
+    }
+
     /// The task with room for what is going on with it, where another node may work on it.
     pub(crate) async fn open_shared(self: &Arc<Self>, member: &Membership, stored: Stored) -> Result<Arc<LiveTask>, Error> {
         let id = &stored.task.id;

@@ -76,7 +76,7 @@ pub(super) struct ForwardedContext {
 
 /// What the other node answers.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum CallOutcome {
+pub(super) enum ForwardedOutcome {
     /// The message is this entry of the task.
     Taken(u64),
     Cancelled(Vec<Cascaded>),
@@ -116,7 +116,7 @@ impl ForwardedOperation {
     }
 }
 
-impl CallOutcome {
+impl ForwardedOutcome {
     pub(super) fn sealed(&self, seal: &dyn Seal, number: ForwardedCallNumber) -> CallAnswer {
         // Its members are plain: writing them cannot fail.
         let content = serde_json::to_vec(&SealedOutcome { number: number.0, outcome: self }).unwrap_or_default();
@@ -348,10 +348,13 @@ mod tests {
         assert!(!opened(&seal, &body, "u", 3), "another task");
         assert!(!opened(&seal, &body, "t", 4), "another node, or this one after a restart");
         assert!(!opened(&seal, &[0xff], "t", 3) && !opened(&seal, b"{}", "t", 3));
-        let answer = CallOutcome::Taken(7).sealed(&seal, ForwardedCallNumber(1));
+        let answer = ForwardedOutcome::Taken(7).sealed(&seal, ForwardedCallNumber(1));
         assert!(!opened(&seal, &answer.body, "t", 3), "an answer is no call");
-        assert!(matches!(CallOutcome::opened(&seal, &answer.body, ForwardedCallNumber(1)), Some(CallOutcome::Taken(7))));
-        assert!(CallOutcome::opened(&seal, &answer.body, ForwardedCallNumber(2)).is_none(), "of another call");
+        assert!(matches!(
+            ForwardedOutcome::opened(&seal, &answer.body, ForwardedCallNumber(1)),
+            Some(ForwardedOutcome::Taken(7))
+        ));
+        assert!(ForwardedOutcome::opened(&seal, &answer.body, ForwardedCallNumber(2)).is_none(), "of another call");
     }
 
     #[test]
@@ -359,9 +362,10 @@ mod tests {
         let refused =
             Error { retry_after: Some(Duration::from_millis(1_500)), ..Error::invalid_field("message.contextId", "no") };
         let refused = refused.with_fact("limit", 7).with_fact("a_name_of_no_other_fact", "x");
-        let outcome = CallOutcome::Refused(ForwardedError::from(&refused));
+        let outcome = ForwardedOutcome::Refused(ForwardedError::from(&refused));
         let answer = outcome.sealed(&KeySeal(1), ForwardedCallNumber(1));
-        let Some(CallOutcome::Refused(read)) = CallOutcome::opened(&KeySeal(1), &answer.body, ForwardedCallNumber(1)) else {
+        let Some(ForwardedOutcome::Refused(read)) = ForwardedOutcome::opened(&KeySeal(1), &answer.body, ForwardedCallNumber(1))
+        else {
             panic!("not opened");
         };
         assert_eq!(Error::from(read), refused);

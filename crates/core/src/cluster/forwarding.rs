@@ -8,7 +8,7 @@ use chancery_protocol::{CallContext, Error, SendMessage, TaskId};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::forwarded_request::{CallOutcome, ForwardedContext, ForwardedOperation};
+use super::forwarded_request::{ForwardedContext, ForwardedOperation, ForwardedOutcome};
 use super::holding::{HoldGuard, Holding};
 use super::membership::Membership;
 use crate::agents::Agent;
@@ -71,7 +71,7 @@ impl Drop for WaitingCall<'_> {
 enum MadeAt {
     /// Nowhere yet: this node works on the task by now.
     Here(HoldGuard),
-    Elsewhere(CallOutcome),
+    Elsewhere(ForwardedOutcome),
     Ended,
 }
 
@@ -102,12 +102,12 @@ impl ChanceryInner {
                 let follow_up = FollowUp { live: Arc::clone(&live), send, reply_mode, guard: Some(guard), answer: None };
                 self.follow_up_here(context, agent, follow_up).await
             }
-            Ok(MadeAt::Elsewhere(CallOutcome::Taken(seq))) => {
+            Ok(MadeAt::Elsewhere(ForwardedOutcome::Taken(seq))) => {
                 self.catch_up(member, &live, Some(seq)).await?;
                 return Ok(Taken { live, before: seq, cursor: seq, fresh: false, recording: None });
             }
-            Ok(MadeAt::Elsewhere(CallOutcome::Refused(error))) => Err(error.into()),
-            Ok(MadeAt::Elsewhere(CallOutcome::Cancelled(_))) => Err(unreadable()),
+            Ok(MadeAt::Elsewhere(ForwardedOutcome::Refused(error))) => Err(error.into()),
+            Ok(MadeAt::Elsewhere(ForwardedOutcome::Cancelled(_))) => Err(unreadable()),
             Ok(MadeAt::Ended) => Err(ended(&live.stored())),
             Err(error) => Err(error),
         };
@@ -127,9 +127,9 @@ impl ChanceryInner {
                 MadeAt::Elsewhere(outcome) => {
                     self.catch_up(member, live, None).await?;
                     return match outcome {
-                        CallOutcome::Cancelled(cascaded) => Ok(cascaded),
-                        CallOutcome::Refused(error) => Err(error.into()),
-                        CallOutcome::Taken(_) => Err(unreadable()),
+                        ForwardedOutcome::Cancelled(cascaded) => Ok(cascaded),
+                        ForwardedOutcome::Refused(error) => Err(error.into()),
+                        ForwardedOutcome::Taken(_) => Err(unreadable()),
                     };
                 }
                 MadeAt::Ended => return Err(crate::cancel::not_cancelable(live.stored().progress.state)),
@@ -174,7 +174,7 @@ impl ChanceryInner {
         to: NodeNumber,
         operation: &ForwardedOperation,
         until: Instant,
-    ) -> Result<Option<CallOutcome>, Error> {
+    ) -> Result<Option<ForwardedOutcome>, Error> {
         let body = operation.sealed(&*self.seal, task, to);
         let body = body.map_err(|error| internal(StoreError::caused_by("a call cannot be written as JSON", error)))?;
         let call = ForwardedCall { task: task.clone(), to, body };
@@ -185,7 +185,7 @@ impl ChanceryInner {
         loop {
             match member.port.forwarded(number).await {
                 Ok(ForwardedCallState::Answered(body)) => {
-                    return CallOutcome::opened(&*self.seal, &body, number).map(Some).ok_or_else(unreadable);
+                    return ForwardedOutcome::opened(&*self.seal, &body, number).map(Some).ok_or_else(unreadable);
                 }
                 Ok(ForwardedCallState::Moved) => return Ok(None),
                 Ok(ForwardedCallState::Waiting) => {}

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::Error;
+use chancery_protocol::{Error, TaskState};
 
 use super::membership::Membership;
 use crate::find::internal;
 use crate::govern::allot::Allotment;
+use crate::govern::report::CostReport;
 use crate::live::LiveTask;
 use crate::service::ChanceryInner;
 use crate::{NodeNumber, TaskHolder};
+
+/// Why a task fails whose turn cannot be resumed.
+pub(super) const GONE: &str = "the node that worked on this task is gone; send the message again";
 
 /// Where a call that changes a task has to be made.
 #[derive(Debug)]
@@ -37,15 +41,6 @@ impl Drop for HoldGuard {
     }
 }
 
-/// How a task comes to this node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arrival {
-    /// It waited for its caller.
-    Waiting,
-    /// From a node that is gone, with what its turn was given.
-    Inherited,
-}
-
 impl ChanceryInner {
     /// Makes this node the one that works on a task, unless another one does.
     pub(crate) async fn hold_task(self: &Arc<Self>, member: &Membership, live: &Arc<LiveTask>) -> Result<Holding, Error> {
@@ -68,10 +63,32 @@ impl ChanceryInner {
                 Ok(Holding::Ended)
             }
             Some(TaskHolder::ThisNode) => {
-                self.become_holder(member, live, Arrival::Waiting).await?;
-                self.begin_hold(live).map(Holding::Here).ok_or_else(|| live.broken())
+                let guard = self.take_up_held(member, live, GONE).await?;
+                Ok(if live.visible().terminal { Holding::Ended } else { Holding::Here(guard) })
             }
         }
+    }
+
+    /// Goes on with a task that the store says this node holds. To be called with the task locked: nobody adds a message to a turn
+    /// that is still to be resumed. A turn that cannot be resumed fails with `reason`.
+    pub(super) async fn take_up_held(
+        self: &Arc<Self>,
+        member: &Membership,
+        live: &Arc<LiveTask>,
+        reason: &str,
+    ) -> Result<HoldGuard, Error> {
+        let allotment = self.become_holder(member, live).await?;
+        // With it, what the turn does meanwhile does not release the task.
+        let guard = self.begin_hold(live).ok_or_else(|| live.broken())?;
+        let state = live.stored().progress.state;
+        if matches!(state, TaskState::Submitted | TaskState::Working) {
+            self.resume_or_fail(live, allotment, reason).await?;
+        } else if let Some(allotment) = allotment {
+            // It waits for its caller. A turn that had ended may miss only its bill.
+            let closed = allotment.close(&CostReport::default(), self.clock.now());
+            self.store.settle(&live.record.id, closed.spend).await.map_err(internal)?;
+        }
+        Ok(guard)
     }
 
     fn begin_hold(self: &Arc<Self>, live: &Arc<LiveTask>) -> Option<HoldGuard> {
@@ -79,15 +96,10 @@ impl ChanceryInner {
     }
 
     /// Brings a task that the store says this node holds up to date, and works on it from then on. Answers what its turn was given.
-    pub(super) async fn become_holder(
-        self: &Arc<Self>,
-        member: &Membership,
-        live: &Arc<LiveTask>,
-        arrival: Arrival,
-    ) -> Result<Option<Box<Allotment>>, Error> {
+    async fn become_holder(self: &Arc<Self>, member: &Membership, live: &Arc<LiveTask>) -> Result<Option<Box<Allotment>>, Error> {
         let stored = self.store.find_any(live.record.id.as_str()).await.map_err(internal)?.ok_or_else(Error::task_not_found)?;
         self.catch_up(member, live, Some(stored.progress.seq)).await?;
-        let allotment = self.find_place(live, &stored, arrival).await?;
+        let allotment = self.find_place(live, &stored).await?;
         // Nobody else can have added an entry since, and no flow of this node begins to before this.
         if live.become_held(stored.progress) || !live.is_following() { Ok(allotment) } else { Err(live.broken()) }
     }

@@ -14,8 +14,8 @@ use super::forwarding::WaitingCalls;
 use super::received::AnsweredCalls;
 use crate::{Clock, Cluster, LeaseNews, NodeNumber, Stored};
 
-/// Tasks are taken and released under one of so many locks.
-const LOCKS: usize = 256;
+/// Tasks are made, taken and released under one of so many locks.
+const LOCKS: usize = 1024;
 
 pub(crate) struct Membership {
     pub(crate) port: Arc<dyn Cluster>,
@@ -66,8 +66,8 @@ impl Membership {
         }
     }
 
-    /// One flow at a time takes or releases a task.
-    pub(super) async fn lock(&self, task: &TaskId) -> AsyncMutexGuard<'_, ()> {
+    /// One flow at a time makes, takes or releases a task.
+    pub(crate) async fn lock(&self, task: &TaskId) -> AsyncMutexGuard<'_, ()> {
         self.locks[self.hasher.hash_one(task) as usize % LOCKS].lock().await
     }
 

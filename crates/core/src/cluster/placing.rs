@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use chancery_protocol::{Error, TaskId};
+use chancery_protocol::{Error, TaskId, TaskState};
 use chancery_rules::budget::{Amount, SettledReservation};
 
-use super::holding::Arrival;
 use crate::find::internal;
 use crate::govern::allot::Allotment;
 use crate::govern::node::TreeNode;
@@ -15,16 +14,13 @@ use crate::{LedgerRow, Spend, Stored};
 
 impl ChanceryInner {
     /// Puts a task that this node begins to work on into its tree. Answers what its turn had been given, where another node began
-    /// that turn.
-    pub(super) async fn find_place(
-        &self,
-        live: &LiveTask,
-        stored: &Stored,
-        arrival: Arrival,
-    ) -> Result<Option<Box<Allotment>>, Error> {
+    /// that turn and is gone.
+    pub(super) async fn find_place(&self, live: &LiveTask, stored: &Stored) -> Result<Option<Box<Allotment>>, Error> {
         let id = &stored.task.id;
         let Some(row) = self.ledger_row(stored).await? else { return Ok(None) };
         let rules = self.govern.rules.load_full();
+        // Of a task that waits for its caller, the node that had it counts what it cost.
+        let is_inherited = matches!(stored.progress.state, TaskState::Submitted | TaskState::Working);
         let node = match (self.govern.trees.get(id), live.node()) {
             (Some(node), _) => node,
             (None, Some(node)) => {
@@ -40,7 +36,7 @@ impl ChanceryInner {
                 self.govern.trees.add(&node);
                 let of_tree = SettledReservation { settled: row.governed.spend.settled, overrun: row.governed.spend.overrun };
                 match row.governed.spend.settled_at {
-                    Some(_) if arrival == Arrival::Inherited => self.restore_settled(&rules, &row, Some(&node)),
+                    Some(_) if is_inherited => self.restore_settled(&rules, &row, Some(&node)),
                     Some(at) => {
                         let at = self.govern.of_stored(at);
                         self.govern.ledger.restore_settled(&node.accounts, of_tree, at, self.govern.now());
@@ -54,8 +50,7 @@ impl ChanceryInner {
             node.set_link(link);
         }
         live.take_place(Arc::clone(&node));
-        let held = (arrival == Arrival::Inherited).then(|| self.restore_held(&rules, &row, Some(&node)));
-        Ok(held.flatten().map(|(_, allotment)| allotment))
+        Ok(self.restore_held(&rules, &row, Some(&node)).map(|(_, allotment)| allotment))
     }
 
     /// The places above a task, from its root down. Those that other nodes work on are known here only as its ancestors.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chancery_protocol::{CallContext, Error, ErrorKind, SendMessage};
 
-use super::forwarded_request::{CallOutcome, ForwardedError, ForwardedOperation};
+use super::forwarded_request::{ForwardedError, ForwardedOperation, ForwardedOutcome};
 use super::holding::Holding;
 use super::membership::Membership;
 use crate::find::internal;
@@ -30,7 +30,7 @@ pub(crate) struct SealedAnswer {
 
 impl AnswerToMessage for SealedAnswer {
     fn of(&self, seq: u64) -> CallAnswer {
-        CallOutcome::Taken(seq).sealed(&*self.seal, self.number)
+        ForwardedOutcome::Taken(seq).sealed(&*self.seal, self.number)
     }
 }
 
@@ -101,7 +101,7 @@ impl ChanceryInner {
             );
             let error =
                 Error::new(ErrorKind::Internal, "the node that works on the task cannot read forwarded calls of this node");
-            return self.answer(member, &call, CallOutcome::Refused(ForwardedError::from(&error))).await;
+            return self.answer(member, &call, ForwardedOutcome::Refused(ForwardedError::from(&error))).await;
         };
         let outcome = match operation {
             ForwardedOperation::Message { context, send, reply } => match context.into_context() {
@@ -113,11 +113,11 @@ impl ChanceryInner {
         match outcome {
             Ok(Some(outcome)) => self.answer(member, &call, outcome).await,
             Ok(None) => {}
-            Err(error) => self.answer(member, &call, CallOutcome::Refused(ForwardedError::from(&error))).await,
+            Err(error) => self.answer(member, &call, ForwardedOutcome::Refused(ForwardedError::from(&error))).await,
         }
     }
 
-    async fn answer(&self, member: &Membership, call: &ReceivedCall, outcome: CallOutcome) {
+    async fn answer(&self, member: &Membership, call: &ReceivedCall, outcome: ForwardedOutcome) {
         if let Err(fault) = member.port.answer(outcome.sealed(&*self.seal, call.number)).await {
             tracing::warn!(task = %call.task, error = &fault as &dyn std::error::Error, "cannot answer a forwarded call");
         }
@@ -132,7 +132,7 @@ impl ChanceryInner {
         context: CallContext,
         send: SendMessage,
         reply_mode: ReplyMode,
-    ) -> Result<Option<CallOutcome>, Error> {
+    ) -> Result<Option<ForwardedOutcome>, Error> {
         let agent = self.agents.load().get(&self.found(call).await?.task.agent).cloned().ok_or_else(Error::task_not_found)?;
         let stored = self.find(&context, &agent, &call.task).await?;
         may_follow(&stored, &send)?;
@@ -154,7 +154,7 @@ impl ChanceryInner {
         member: &Membership,
         call: &ReceivedCall,
         by: Arc<str>,
-    ) -> Result<Option<CallOutcome>, Error> {
+    ) -> Result<Option<ForwardedOutcome>, Error> {
         let stored = self.found(call).await?;
         if stored.progress.state.is_terminal() {
             return Err(crate::cancel::not_cancelable(stored.progress.state));
@@ -164,7 +164,7 @@ impl ChanceryInner {
             Holding::Here(_guard) => {
                 self.note_cancel(&live, || by);
                 let cascaded = self.cancel_with_all_below(&live).await?;
-                Ok(Some(CallOutcome::Cancelled(cascaded)))
+                Ok(Some(ForwardedOutcome::Cancelled(cascaded)))
             }
             Holding::Elsewhere(_) => Ok(None),
             Holding::Ended => Err(crate::cancel::not_cancelable(live.stored().progress.state)),

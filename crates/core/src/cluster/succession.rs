@@ -5,10 +5,10 @@ use std::sync::Arc;
 use chancery_protocol::{Error, ErrorKind, TaskState};
 use futures::StreamExt as _;
 
-use super::holding::{Arrival, Holding};
+use super::holding::GONE;
 use super::membership::Membership;
 use crate::find::internal;
-use crate::govern::report::CostReport;
+use crate::recover::BROKEN_OFF;
 use crate::service::ChanceryInner;
 use crate::{AfterRestart, NodeNumber, StoreError, Stored, TaskHolder};
 
@@ -17,8 +17,6 @@ const PAGE: usize = 64;
 
 /// So many of them are taken up at the same time.
 const AT_ONCE: usize = 8;
-
-const GONE: &str = "the node that worked on this task is gone; send the message again";
 
 impl ChanceryInner {
     /// Acts on what each renewal of the lease says of other nodes, until the node ends.
@@ -36,6 +34,7 @@ impl ChanceryInner {
             if self.shutdown.is_cancelled() {
                 continue;
             }
+            self.look_at_authorizing(member).await;
             let left_over = std::mem::take(&mut *member.left_over());
             self.take_up_all(member, left_over).await;
             for node in latest.expired {
@@ -102,22 +101,11 @@ impl ChanceryInner {
             return Ok(());
         }
         let live = self.open(stored).await?;
-        let allotment = {
-            let _one_at_a_time = member.lock(&live.record.id).await;
-            if !live.is_following() {
-                return Ok(());
-            }
-            self.become_holder(member, &live, Arrival::Inherited).await?
-        };
-        if matches!(live.stored().progress.state, TaskState::Submitted | TaskState::Working) {
-            return self.resume_or_fail(&live, allotment, GONE).await.map(drop);
-        }
-        // It waits for its caller. A turn that had ended may miss only its bill.
-        if let Some(allotment) = allotment {
-            let closed = allotment.close(&CostReport::default(), self.clock.now());
-            self.store.settle(&live.record.id, closed.spend).await.map_err(internal)?;
-        }
-        self.release_if_idle(&live).await;
+        let one_at_a_time = member.lock(&live.record.id).await;
+        let guard = if live.is_following() { Some(self.take_up_held(member, &live, GONE).await?) } else { None };
+        drop(one_at_a_time);
+        // If it waits for its caller, it is released now.
+        drop(guard);
         Ok(())
     }
 
@@ -135,10 +123,9 @@ impl ChanceryInner {
             return member.port.release(&id, is_unfinished).await.map_err(internal);
         }
         let live = self.open(stored).await?;
-        if let Holding::Here(_guard) = self.hold_task(member, &live).await?
-            && !live.is_worked_on()
-        {
-            self.end_broken(&live).await;
+        let _one_at_a_time = member.lock(&id).await;
+        if live.is_following() {
+            drop(self.take_up_held(member, &live, BROKEN_OFF).await?);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ mod faults;
 mod fence;
 mod load;
 mod outage;
-mod proxy;
+pub(crate) mod proxy;
 mod restart;
 mod start;
 mod tls;
