@@ -199,7 +199,9 @@ pub(crate) fn internal(fault: StoreError) -> Error {
         "the store failed; the caller's error has this reference"
     );
     let error = match fault.trouble {
-        StoreTrouble::None => Error::new(ErrorKind::Internal, format!("internal error, reference {reference}")),
+        StoreTrouble::None | StoreTrouble::HeldElsewhere | StoreTrouble::CallWithdrawn => {
+            Error::new(ErrorKind::Internal, format!("internal error, reference {reference}"))
+        }
         StoreTrouble::Unavailable | StoreTrouble::Damaged => {
             come_back(format!("the node cannot read or write its tasks at the moment, reference {reference}"))
         }

@@ -10,6 +10,10 @@ pub enum StoreTrouble {
     Unavailable,
     /// What it holds is damaged.
     Damaged,
+    /// Another node holds the task of an append, or none does and it has to be taken first. Look again who holds it.
+    HeldElsewhere,
+    /// The forwarded call that the append answers does not wait any more: it was withdrawn, or its task has another holder.
+    CallWithdrawn,
 }
 
 #[derive(Debug, thiserror::Error)]

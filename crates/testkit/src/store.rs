@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, KeptKeys, Keyed, LedgerRow, LedgerSnapshot, Link,
-    ListCursor, ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, Spend, SpentNonce, Store, StoreError,
-    StoreTrouble, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost, spawn_watched,
+    Append, Appended, Cluster, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, KeptKeys, Keyed, LedgerRow, LedgerSnapshot,
+    Link, ListCursor, ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, Spend, SpentNonce, Store,
+    StoreError, StoreTrouble, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost, spawn_watched,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use futures::future::join_all;
@@ -337,6 +337,10 @@ impl Store for HookedStore {
 
     fn record(&self) -> Option<Arc<dyn Record>> {
         self.inner.record()
+    }
+
+    fn cluster(&self) -> Option<Arc<dyn Cluster>> {
+        self.inner.cluster()
     }
 
     async fn check(&self) -> Result<(), StoreError> {
