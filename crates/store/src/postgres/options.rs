@@ -72,6 +72,8 @@ pub struct PostgresOptions {
     pub lock_timeout_ms: u64,
     /// The server ends a session that leaves a transaction open and idle for longer.
     pub idle_in_transaction_timeout_ms: u64,
+    /// After this time without a renewal other nodes count this one as gone.
+    pub lease_ms: u64,
 }
 
 impl Default for PostgresOptions {
@@ -91,6 +93,7 @@ impl Default for PostgresOptions {
             statement_timeout_ms: 10_000,
             lock_timeout_ms: 2_000,
             idle_in_transaction_timeout_ms: 2_000,
+            lease_ms: 10_000,
         }
     }
 }
@@ -128,6 +131,10 @@ impl PostgresOptions {
 
     pub(super) fn patience(&self) -> Duration {
         Duration::from_millis(self.patience_ms)
+    }
+
+    pub(super) fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms.max(1))
     }
 
     pub(super) fn answer_timeout(&self) -> Duration {
