@@ -46,7 +46,7 @@ pub enum TaskHolder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseRenewal {
     Renewed(LeaseNews),
-    /// The lease had ended, and another node has taken over the tasks. This node has to join again.
+    /// The lease had ended, and another node is the successor. This node has to join again.
     TakenOver {
         by: NodeNumber,
     },
@@ -58,7 +58,7 @@ pub struct LeaseNews {
     /// Nodes whose lease has ended and that have no successor yet. Empty while this node's own lease is younger than one
     /// lease: after an outage of the database all nodes get to renew first.
     pub expired: Vec<NodeNumber>,
-    /// Nodes that this node succeeds and whose tasks it has not taken over completely.
+    /// Nodes that this node succeeds and of whose tasks some are left to take.
     pub inherited: Vec<NodeNumber>,
     /// Whether a task waits that a node released when it shut down, for any node to take.
     pub has_released_tasks: bool,
@@ -110,7 +110,7 @@ pub struct ReceivedCall {
 pub enum ForwardedCallState {
     Waiting,
     Answered(Vec<u8>),
-    /// The task has another holder by now, and the call was not made. Whoever forwarded it looks again who holds the task.
+    /// The task has another holder by now, and the call was not made. The node that forwarded it looks again who holds the task.
     Moved,
 }
 
@@ -146,7 +146,7 @@ pub trait Cluster: Send + Sync + Debug {
     /// Which node works on a task. None if the task is not kept.
     async fn holder(&self, task: &TaskId) -> Result<Option<TaskHolder>, StoreError>;
 
-    /// Takes a task that nobody holds and that has not ended. Answers who holds it then. None if the task is not kept.
+    /// Takes a task that no node holds and that has not ended. Answers who holds it then. None if the task is not kept.
     async fn take(&self, task: &TaskId) -> Result<Option<TaskHolder>, StoreError>;
 
     /// Lets go of a task that this node holds, because no turn works on it any more. With `to_resume` another node is to go

@@ -78,7 +78,7 @@ impl ChanceryInner {
         }
     }
 
-    /// Appends entries. Whoever forwarded a message may have taken it back while it was written: it stays, without the answer, for it is
+    /// Appends entries. The node that forwarded a message may have withdrawn it meanwhile: it stays, without the answer, for it is
     /// in line already.
     async fn append(&self, append: Append) -> Result<Appended, StoreError> {
         let again = append.answers.is_some().then(|| Box::new(Append { answers: None, ..append.clone() }));

@@ -28,7 +28,7 @@ pub struct Recovered {
 
 impl Chancery {
     /// To be called once, before the first call is taken. Where nodes share the store, tasks of this node's earlier runs are found
-    /// later: they are taken over when the lease of that run ends.
+    /// later: a node takes them when the lease of that run ends.
     pub async fn recover(&self) -> Result<Recovered, Error> {
         if let Some(member) = &self.0.cluster {
             self.0.join(member).await?;

@@ -22,7 +22,7 @@ impl Chancery {
     }
 
     /// Ends everything that runs in the background without waiting for it. Tasks that were worked on are taken up at the next
-    /// start, as after the end of the process. Where nodes share the store, one of them takes the tasks over when the lease ends.
+    /// start, as after the end of the process. Where nodes share the store, one of them takes the tasks when the lease ends.
     pub fn abandon(&self) {
         self.0.abandon();
     }
@@ -30,7 +30,7 @@ impl Chancery {
     /// Whether the node can take calls.
     pub async fn check(&self) -> Result<(), StoreError> {
         if let Some(by) = self.0.cluster.as_ref().and_then(|member| member.successor()) {
-            let message = format!("the lease of this node ended, and node {by} has taken over its tasks");
+            let message = format!("the lease of this node ended, and node {by} has its tasks now");
             return Err(StoreError::new(message).of_trouble(StoreTrouble::Unavailable));
         }
         if self.0.shutdown.is_cancelled() {
@@ -83,7 +83,7 @@ impl ChanceryInner {
     /// The answer of a node that takes no more calls.
     pub(crate) fn closed(&self) -> Error {
         match self.cluster.as_ref().and_then(|member| member.successor()) {
-            Some(_) => come_back("this node lost its lease on the store; another node has taken over its tasks"),
+            Some(_) => come_back("this node lost its lease on the store; another node has its tasks now"),
             None => Error::new(ErrorKind::Unavailable, "the node is shutting down"),
         }
     }

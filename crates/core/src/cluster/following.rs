@@ -150,7 +150,7 @@ impl ChanceryInner {
         }
     }
 
-    /// Whoever found a task at an entry sees it there too, and follows it with wake-ups.
+    /// A call that found a task at an entry sees it there too, and follows it with wake-ups.
     async fn bring_up_to(&self, member: &Membership, live: &Arc<LiveTask>, seq: u64) -> Result<(), Error> {
         if live.is_unwatched() {
             self.watch_from_now(live).await?;
@@ -160,7 +160,7 @@ impl ChanceryInner {
         Ok(())
     }
 
-    /// Follows a task with wake-ups that was followed without them. To be called by whoever is about to wait for its entries.
+    /// Follows a task with wake-ups that was followed without them. To be called before its entries are waited for.
     pub(crate) async fn watch_from_now(&self, live: &Arc<LiveTask>) -> Result<(), Error> {
         let Some(member) = &self.cluster else { return Ok(()) };
         member.port.watch(&live.record.id).await.map_err(internal)?;
@@ -175,7 +175,7 @@ impl ChanceryInner {
     }
 }
 
-/// The answer to whoever waits for a task that its agent has refused at another node.
+/// The answer to readers of a task that its agent has refused at another node.
 fn withdrawn() -> Error {
     let error = come_back("the agent refused the message that made this task, and the task was withdrawn; send it again");
     debug_assert_eq!(error.kind, ErrorKind::Unavailable);

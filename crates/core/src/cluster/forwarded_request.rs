@@ -1,4 +1,4 @@
-//! A call as one node forwards it to another through the store, and its answer. Both are sealed: a row that somebody else wrote
+//! A call as one node forwards it to another through the store, and its answer. Both are sealed: a row that no node wrote
 //! speaks for no caller.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ const ANSWER: &str = "forwarded-answer";
 /// So many names of facts in errors are kept; facts with other names are left out.
 const MOST_FACT_NAMES: usize = 512;
 
-/// What another node is asked for.
+/// The request to another node.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ForwardedOperation {
     Message {
@@ -28,7 +28,7 @@ pub(super) enum ForwardedOperation {
         send: Box<SendMessage>,
         reply: ForwardedReplyMode,
     },
-    /// Cancel the task and all below it, for whoever the record names.
+    /// Cancel the task and all below it. The record names who requested it.
     Cancel {
         by: Arc<str>,
     },

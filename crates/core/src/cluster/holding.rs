@@ -1,4 +1,4 @@
-//! Takes a task that nobody works on, keeps it while a call needs it, and releases it when it waits for its caller.
+//! Takes a task that no node works on, keeps it while a call needs it, and releases it when it waits for its caller.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl ChanceryInner {
         }
     }
 
-    /// Goes on with a task that the store says this node holds. To be called with the task locked: nobody adds a message to a turn
+    /// Goes on with a task that the store says this node holds. To be called with the task locked: no message joins a turn
     /// that is still to be resumed. A turn that cannot be resumed fails with `reason`.
     pub(super) async fn take_up_held(
         self: &Arc<Self>,

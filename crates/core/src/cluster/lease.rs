@@ -20,8 +20,8 @@ const RENEWALS: u32 = 10;
 const ANSWERED_WITHIN: u32 = 3;
 
 impl Chancery {
-    /// Fires when the lease of this node has ended and another node has taken over its tasks. The node then answers calls with
-    /// UNAVAILABLE, its streams are closed, and its turns are dropped without a trace: their tasks go on elsewhere. To go on, drop
+    /// Fires when the lease of this node has ended and another node is its successor. The node then answers calls with
+    /// UNAVAILABLE, its streams are closed, and its turns are dropped without a trace: their tasks go on at the successor. To go on, drop
     /// the control plane, join the store again and build another one. None if the store is for one node.
     pub fn taken_over(&self) -> Option<CancellationToken> {
         self.0.cluster.as_ref().map(Membership::lost)
@@ -75,7 +75,7 @@ impl ChanceryInner {
             }
             Ok(Ok(LeaseRenewal::TakenOver { by })) => {
                 if member.lose(by) {
-                    tracing::error!(node = %member.port.this_node(), successor = %by, "another node has taken over the tasks of this one");
+                    tracing::error!(node = %member.port.this_node(), successor = %by, "another node has succeeded this one and has its tasks");
                     self.abandon();
                 }
                 Ok(())

@@ -26,14 +26,14 @@ impl ChanceryInner {
                 let _ = timeout(DROPPED_WITHIN, self.background.wait()).await;
                 for live in unfinished {
                     if let Err(fault) = member.port.release(&live.record.id, true).await {
-                        tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "cannot release a task; it is taken over when the lease ends");
+                        tracing::error!(task = %live.record.id, error = &fault as &dyn std::error::Error, "cannot release a task; a successor takes it when the lease ends");
                     }
                 }
             }
             if let Err(fault) = member.port.leave().await {
                 tracing::error!(
                     error = &fault as &dyn std::error::Error,
-                    "cannot end the lease of this node; its tasks are taken over when it ends by itself"
+                    "cannot end the lease of this node; a successor takes its tasks when it ends by itself"
                 );
             }
         }

@@ -81,7 +81,7 @@ impl Membership {
         self.renewed.send_replace(Some(sent));
     }
 
-    /// Whether the last renewal was sent less than a lease ago: no other node can have taken over then.
+    /// Whether the last renewal was sent less than a lease ago: no other node can be the successor then.
     pub(crate) fn is_fresh(&self) -> bool {
         self.is_fresh_since(*self.renewed.borrow())
     }
@@ -90,7 +90,7 @@ impl Membership {
         sent.is_some_and(|sent| self.clock.elapsed().saturating_sub(sent) < self.port.lease())
     }
 
-    /// Waits until no other node can have taken over. No turn begins before.
+    /// Waits until no other node can be the successor. No turn begins before.
     pub(crate) async fn wait_until_fresh(&self) {
         if !self.is_fresh() {
             // The sender lives in `self`, so waiting cannot fail.
@@ -98,14 +98,14 @@ impl Membership {
         }
     }
 
-    /// Another node has taken over. Answers whether that is news.
+    /// Another node is the successor. Answers whether that is news.
     pub(super) fn lose(&self, by: NodeNumber) -> bool {
         let is_news = self.taken_over.set(by).is_ok();
         self.lost.cancel();
         is_news
     }
 
-    /// The node that has taken over the tasks of this one.
+    /// The node that has the tasks of this one.
     pub(crate) fn successor(&self) -> Option<NodeNumber> {
         self.taken_over.get().copied()
     }

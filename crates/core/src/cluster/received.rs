@@ -123,8 +123,8 @@ impl ChanceryInner {
         }
     }
 
-    /// Takes a message. Nothing is left to answer if it was taken, because that is written with the message, and if another node
-    /// works on the task by now, because the node that forwarded it looks again.
+    /// Takes a message. Nothing is left to answer if it was taken, because the answer is written with the message. The same holds if
+    /// another node works on the task by now: the node that forwarded the message looks again.
     async fn take_forwarded(
         self: &Arc<Self>,
         member: &Membership,

@@ -1,4 +1,4 @@
-//! Takes over what nodes leave behind: those that are gone, and those that shut down.
+//! Takes the tasks that other nodes leave behind: nodes that are gone, and nodes that shut down.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl ChanceryInner {
     async fn succeed(self: &Arc<Self>, member: &Membership, expired: NodeNumber) {
         match member.port.succeed(expired).await {
             Ok(true) => {
-                tracing::warn!(node = %expired, "took over the tasks of a node whose lease has ended");
+                tracing::warn!(node = %expired, "this node succeeds a node whose lease has ended, and takes its tasks");
                 self.take_inherited(member, expired).await;
             }
             Ok(false) => {}

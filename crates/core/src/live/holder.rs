@@ -13,7 +13,7 @@ use crate::limits::TaskLimits;
 use crate::{LogEntry, Progress};
 
 impl State {
-    /// Whether nothing of this node needs the task: it waits for its caller, and nobody here is about to change that.
+    /// Whether nothing of this node needs the task: it waits for its caller, and no call here is about to change that.
     fn is_idle(&self) -> bool {
         let is_busy = self.turn.is_some() || !self.queued.is_empty() || self.arriving > 0 || self.holds > 0;
         let is_recording = self.recording || !self.pending.is_empty() || self.spend.is_some();
@@ -43,7 +43,7 @@ impl LiveTask {
         self.unwatched.store(false, Ordering::Release);
     }
 
-    /// Whether somebody waits for its next entry.
+    /// Whether a reader waits for its next entry.
     pub(crate) fn has_watchers(&self) -> bool {
         self.lock().watchers.as_ref().is_some_and(|watchers| watchers.receiver_count() > 0)
     }
