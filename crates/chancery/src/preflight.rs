@@ -114,8 +114,7 @@ impl Attempt<'_> {
         faults.extend(plain.map(|fault| self.places.fault("swp.listen", &fault)));
         let listen = self.config.node.listen;
         if swp.is_some_and(|swp| start_place::collide(swp, listen)) {
-            faults
-                .push(self.places.fault("swp.listen", &format!("is the port of listen = {listen}; SWP needs one of its own")));
+            faults.push(self.places.fault("swp.listen", &format!("is the port of listen = {listen}; SWP needs one of its own")));
         }
         if !self.around.offline {
             faults.extend(self.start_place());

@@ -23,8 +23,7 @@ impl ChanceryInner {
             return Err(not_cancelable(stored.progress.state));
         }
         let live = self.open(stored).await?;
-        self.note_cancel(&live, || format!("{}/{}", context.caller.tenant, context.caller.name).into());
-        self.cancel_with_all_below(&live).await?;
+        self.cancel_anywhere(&live, format!("{}/{}", context.caller.tenant, context.caller.name).into()).await?;
         let (live, permit) = Box::pin(self.with_room(&context.account(), live)).await?;
         let (task, _) = self.whole(&live).await?;
         Ok(Answer::of(Reply::Task(shown(&live.record, task, None)), permit))
@@ -45,6 +44,10 @@ impl ChanceryInner {
         let mut cascaded = Vec::new();
         if self.govern.trees.below(id).iter().any(|node| node.record.id != *id) {
             cascaded = Box::pin(self.cascade_below(live)).await;
+        }
+        if self.cluster.is_some() {
+            let elsewhere = Box::pin(self.cascade_shared(id, &cascaded, false)).await?;
+            cascaded.extend(elsewhere);
         }
         let cancelled = self.cancel_live(live).await;
         // Its agent may have called somebody until the last moment.

@@ -3,6 +3,18 @@
 //! The store is all that nodes share. A node has a lease in it, by the time of the database. A task has at most one
 //! *holder*: the node that works on it. The store refuses an append to a task that another node holds.
 
+mod cascading;
+mod following;
+mod forwarded_request;
+mod forwarding;
+pub(crate) mod holding;
+mod lease;
+mod leaving;
+pub(crate) mod membership;
+mod placing;
+pub(crate) mod received;
+mod succession;
+
 use std::fmt::{self, Debug};
 use std::time::Duration;
 
@@ -34,7 +46,7 @@ pub enum TaskHolder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseRenewal {
     Renewed(LeaseNews),
-    /// The lease had ended, and another node has taken over the tasks. This node has to join again.
+    /// The lease had ended, and another node is the successor. This node has to join again.
     TakenOver {
         by: NodeNumber,
     },
@@ -46,7 +58,7 @@ pub struct LeaseNews {
     /// Nodes whose lease has ended and that have no successor yet. Empty while this node's own lease is younger than one
     /// lease: after an outage of the database all nodes get to renew first.
     pub expired: Vec<NodeNumber>,
-    /// Nodes that this node succeeds and whose tasks it has not taken over completely.
+    /// Nodes that this node succeeds and of whose tasks some are left to take.
     pub inherited: Vec<NodeNumber>,
     /// Whether a task waits that a node released when it shut down, for any node to take.
     pub has_released_tasks: bool,
@@ -98,7 +110,7 @@ pub struct ReceivedCall {
 pub enum ForwardedCallState {
     Waiting,
     Answered(Vec<u8>),
-    /// The task has another holder by now, and the call was not made. Whoever forwarded it looks again who holds the task.
+    /// The task has another holder by now, and the call was not made. The node that forwarded it looks again who holds the task.
     Moved,
 }
 
@@ -134,7 +146,7 @@ pub trait Cluster: Send + Sync + Debug {
     /// Which node works on a task. None if the task is not kept.
     async fn holder(&self, task: &TaskId) -> Result<Option<TaskHolder>, StoreError>;
 
-    /// Takes a task that nobody holds and that has not ended. Answers who holds it then. None if the task is not kept.
+    /// Takes a task that no node holds and that has not ended. Answers who holds it then. None if the task is not kept.
     async fn take(&self, task: &TaskId) -> Result<Option<TaskHolder>, StoreError>;
 
     /// Lets go of a task that this node holds, because no turn works on it any more. With `to_resume` another node is to go

@@ -90,6 +90,9 @@ impl ChanceryInner {
                 AfterTurn::Next(queued_turn, token) => (queued_turn, token, false),
                 AfterTurn::Nothing => {
                     self.let_go_if_watched(&live);
+                    if self.cluster.is_some() {
+                        Box::pin(self.release_if_idle(&live)).await;
+                    }
                     return recording;
                 }
                 AfterTurn::Cancel => {
@@ -118,6 +121,10 @@ impl ChanceryInner {
                 return None;
             }
         };
+        if let Some(member) = &self.cluster {
+            // Its message may have been recorded a while ago. Another node may work on the task by now.
+            Box::pin(member.wait_until_fresh()).await;
+        }
         let (clock, limits) = (Arc::clone(&self.clock), Arc::clone(&self.limits.load()));
         let sink = TaskUpdateSink::new(Arc::clone(live), clock, limits, self.part_store.get().cloned());
         let time_limit = live.time_limit();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use chancery_protocol::{CallContext, Error, ErrorKind, NamedTask, Task, TaskEvent, TaskId, Version};
 use chancery_rules::task_state;
+use tokio::sync::SemaphorePermit;
 
 use crate::agents::Agent;
 use crate::live::LiveTask;
@@ -19,7 +20,7 @@ use crate::{LogEntry, Names, Progress, StoreError, StoreTrouble, Stored, TaskRec
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// A log is read in pages of this weight, so that a large task is in memory once and not twice.
-const PAGE_BYTES: u64 = 1024 * 1024;
+pub(crate) const PAGE_BYTES: u64 = 1024 * 1024;
 
 /// Only the older protocol lets clients name tasks, so only its callers can find them that way.
 pub(crate) fn names(context: &CallContext) -> Names {
@@ -31,7 +32,7 @@ impl ChanceryInner {
     pub(crate) async fn find(&self, context: &CallContext, agent: &Agent, id: &TaskId) -> Result<Stored, Error> {
         let names = names(context);
         let found = match self.open.get(id) {
-            Some(live) if live.record.owner == context.caller => Some(live.stored()),
+            Some(live) if live.record.owner == context.caller && self.memory_counts(&live) => Some(live.stored()),
             // Also when somebody else's task goes by this id: the caller may have given it to one of its own.
             _ => self.store.find(&context.caller, id.as_str(), names).await.map_err(internal)?,
         };
@@ -40,19 +41,18 @@ impl ChanceryInner {
 
     /// The task with room for what is going on with it.
     pub(crate) async fn open(self: &Arc<Self>, stored: Stored) -> Result<Arc<LiveTask>, Error> {
+        if let Some(member) = &self.cluster {
+            return Box::pin(self.open_shared(member, stored)).await;
+        }
         loop {
             if let Some(live) = self.open.get(&stored.task.id) {
                 return Ok(live);
             }
-            // Many may open a large task at once; one reads it, and the others wait for that one.
-            let _turn = if stored.progress.bytes > PAGE_BYTES { self.large_reads.acquire().await.ok() } else { None };
+            let _turn = self.large_read(&stored).await;
             if let Some(live) = self.open.get(&stored.task.id) {
                 return Ok(live);
             }
-            let ReadTask { task, progress, snapshot_seq } = self.read(&stored, true).await?;
-            let node = self.govern.trees.get(&stored.task.id);
-            let live = self.open.add(LiveTask::loaded(Arc::clone(&stored.task), task, progress, node));
-            live.snapshot_seq.fetch_max(snapshot_seq, Ordering::Relaxed);
+            let live = self.open.add(self.load(&stored).await?);
             // Between our read and our entry in the list another flow may have opened, moved and left the task. Once
             // listed, every move goes through us, so one more look settles it.
             let now = self.store.find_any(stored.task.id.as_str()).await.map_err(internal)?.ok_or_else(Error::task_not_found)?;
@@ -64,17 +64,35 @@ impl ChanceryInner {
         }
     }
 
+    /// Many may open a large task at once; one reads it, and the others wait for that one.
+    pub(crate) async fn large_read(&self, stored: &Stored) -> Option<SemaphorePermit<'_>> {
+        if stored.progress.bytes > PAGE_BYTES { self.large_reads.acquire().await.ok() } else { None }
+    }
+
+    /// The task as the store has it, to be listed.
+    pub(crate) async fn load(&self, stored: &Stored) -> Result<LiveTask, Error> {
+        let ReadTask { task, progress, snapshot_seq } = self.read(stored, true).await?;
+        let node = self.govern.trees.get(&stored.task.id);
+        let live = LiveTask::loaded(Arc::clone(&stored.task), task, progress, node);
+        live.snapshot_seq.fetch_max(snapshot_seq, Ordering::Relaxed);
+        Ok(live)
+    }
+
     /// The task as it is now, without keeping it.
     pub(crate) async fn current(&self, stored: &Stored) -> Result<Arc<Task>, Error> {
-        match self.open.get(&stored.task.id).and_then(|live| live.task()) {
+        match self.in_memory(stored) {
             Some(task) => Ok(task),
             None => self.read(stored, true).await.map(|read| read.task),
         }
     }
 
+    fn in_memory(&self, stored: &Stored) -> Option<Arc<Task>> {
+        self.open.get(&stored.task.id).filter(|live| self.memory_counts(live)).and_then(|live| live.task())
+    }
+
     /// The same for a list that may leave the artifacts out. They are then not read where a snapshot has the other members.
     pub(crate) async fn current_of_list(&self, stored: &Stored, artifacts: bool) -> Result<Arc<Task>, Error> {
-        match self.open.get(&stored.task.id).and_then(|live| live.task()) {
+        match self.in_memory(stored) {
             Some(task) => Ok(task),
             None => self.read(stored, artifacts).await.map(|read| read.task),
         }
@@ -199,7 +217,9 @@ pub(crate) fn internal(fault: StoreError) -> Error {
         "the store failed; the caller's error has this reference"
     );
     let error = match fault.trouble {
-        StoreTrouble::None => Error::new(ErrorKind::Internal, format!("internal error, reference {reference}")),
+        StoreTrouble::None | StoreTrouble::HeldElsewhere | StoreTrouble::CallWithdrawn => {
+            Error::new(ErrorKind::Internal, format!("internal error, reference {reference}"))
+        }
         StoreTrouble::Unavailable | StoreTrouble::Away | StoreTrouble::Damaged => {
             come_back(format!("the node cannot read or write its tasks at the moment, reference {reference}"))
         }

@@ -21,6 +21,7 @@ mod dispatch;
 mod evidence;
 mod execute;
 mod find;
+mod follow_up;
 mod freeze;
 mod get;
 mod govern;
@@ -58,12 +59,14 @@ mod route;
 mod runner;
 mod send;
 mod service;
+mod shutdown;
 mod sink;
 mod skill_route;
 mod snapshots;
 mod store_error;
 mod streams;
 mod subscribe;
+mod sweep_plan;
 mod take;
 mod token_task;
 mod trace;
@@ -103,8 +106,8 @@ pub use limits::TaskLimits;
 pub use list::{PageEnd, PageReader};
 pub use listing::{ListCursor, ListFilter, TaskListing};
 pub use ports::{
-    Append, Appended, Clock, Creation, ExpiryPlan, ForeignToken, Hop, HopTokenService, Link, LogEntry, Names, NonceVerdict,
-    Progress, Seal, SpentNonce, Store, Stored, SweepPlan, TaskRecord, fitting,
+    Append, Appended, Clock, Creation, ForeignToken, Hop, HopTokenService, Link, LogEntry, Names, NonceVerdict, Progress, Seal,
+    SpentNonce, Store, Stored, TaskRecord, fitting,
 };
 pub use publish::{NextEvents, Subscription};
 pub use recall::{Collection, MEMORY_EXTENSION, MemoryRecall, Nearest, RecallRequest, SharedMemory, WrittenGeneration};
@@ -116,6 +119,7 @@ pub use sink::{Finished, Passed, SinkClosed, TaskUpdateSink, WaitingTask};
 pub use skill_route::SkillRouting;
 pub use snapshots::TaskSnapshot;
 pub use store_error::{StoreError, StoreTrouble};
+pub use sweep_plan::{ExpiryPlan, SweepPlan};
 pub use token_task::TokenTask;
 pub use tracker::{LoopNeed, LoopTracker, spawn_watched, watched};
 pub use tree::{CallTree, CascadeOutcome, Cascaded, TreePage, TreeTask};

@@ -5,6 +5,7 @@
 
 mod account;
 mod body;
+mod holder;
 mod not_taken;
 mod tail;
 mod turns;
@@ -29,13 +30,14 @@ use self::tail::Tail;
 pub(crate) use self::turns::{AfterTurn, QueuedTurn, TurnOrigin};
 pub(crate) use self::visible::{ShownTask, Visible};
 use self::withdraw::Withdrawal;
+use crate::cluster::received::AnswerToMessage;
 use crate::govern::allot::{Allotment, TurnStop};
 use crate::govern::node::TreeNode;
 use crate::govern::report::CostReport;
 use crate::limits::TaskLimits;
 use crate::memory_looks::MemoryLooks;
 use crate::open_tasks::OpenTasks;
-use crate::{Decision, Link, LogEntry, Progress, RecordNote, Spend, Stored, TaskRecord};
+use crate::{CallAnswer, Decision, Link, LogEntry, Progress, RecordNote, Spend, Stored, TaskRecord};
 
 #[derive(Debug)]
 pub(crate) struct LiveTask {
@@ -48,6 +50,8 @@ pub(crate) struct LiveTask {
     told: AtomicBool,
     /// The entry of its last snapshot, or 0.
     pub(crate) snapshot_seq: AtomicU64,
+    /// Another node may work on it, and this one has not asked for wake-ups about it yet.
+    unwatched: AtomicBool,
 }
 
 impl Drop for LiveTask {
@@ -100,6 +104,8 @@ struct State {
     decision: Option<Arc<Decision>>,
     /// For the record, with the next entries.
     notes: Vec<RecordNote>,
+    /// The answer to a message that another node forwarded. Goes to the store with the message.
+    answers: Option<CallAnswer>,
     /// What its agent looked at in shared memory.
     memory_looks: MemoryLooks,
     /// What is held for the messages in `arriving`.
@@ -107,6 +113,10 @@ struct State {
     queued: VecDeque<QueuedTurn>,
     /// Messages that were taken and have not begun their turn or joined the line yet.
     arriving: usize,
+    /// Another node may work on it: its entries are read from the store.
+    following: bool,
+    /// Calls that need the task to be held by this node until they are done.
+    holds: usize,
 }
 
 /// What waits for the store.
@@ -118,6 +128,7 @@ pub(crate) struct ToRecord {
     pub(crate) spend: Option<Spend>,
     pub(crate) decision: Option<Arc<Decision>>,
     pub(crate) notes: Vec<RecordNote>,
+    pub(crate) answers: Option<CallAnswer>,
 }
 
 impl LiveTask {
@@ -172,10 +183,13 @@ impl LiveTask {
             spent: None,
             decision: None,
             notes: Vec::new(),
+            answers: None,
             memory_looks: MemoryLooks::default(),
             promised: Amount::default(),
             queued: VecDeque::new(),
             arriving: 0,
+            following: false,
+            holds: 0,
         };
         Self {
             record,
@@ -184,6 +198,7 @@ impl LiveTask {
             node: node.map(OnceLock::from).unwrap_or_default(),
             told: false.into(),
             snapshot_seq: 0.into(),
+            unwatched: false.into(),
         }
     }
 
@@ -212,13 +227,15 @@ impl LiveTask {
         Stored { task: Arc::clone(&self.record), progress }
     }
 
-    /// Takes a follow-up message, whose turn is to be begun next, if there is room for it in the line.
+    /// Takes a follow-up message, whose turn is to be begun next, if there is room for it in the line. If another node forwarded it,
+    /// the answer goes to the store with it.
     pub(crate) fn take_message(
         &self,
         message: Arc<Message>,
         admitted: Option<Admission>,
         at: Timestamp,
         limits: &TaskLimits,
+        answer: Option<&dyn AnswerToMessage>,
     ) -> Result<u64, Error> {
         let mut state = self.lock();
         let room = limits.task_messages_queued + usize::from(state.turn.is_none());
@@ -227,6 +244,7 @@ impl LiveTask {
         }
         let seq = self.take_into(&mut state, TaskEvent::Said(message), at, limits)?;
         state.arriving += 1;
+        state.answers = answer.map(|answer| answer.of(seq)).or(state.answers.take());
         if let Some(admission) = admitted {
             state.promise(admission);
         }
@@ -239,7 +257,7 @@ impl LiveTask {
     }
 
     fn take_into(&self, state: &mut State, event: TaskEvent, at: Timestamp, limits: &TaskLimits) -> Result<u64, NotTaken> {
-        if state.visible.broken {
+        if state.visible.broken || state.following {
             return Err(NotTaken::Broken);
         }
         let event = state.with_stop_reason(event, &self.record);
@@ -306,6 +324,7 @@ impl LiveTask {
             spend: state.spend.take(),
             decision: state.decision.take(),
             notes: std::mem::take(&mut state.notes),
+            answers: state.answers.take(),
         })
     }
 

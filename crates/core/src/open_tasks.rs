@@ -62,6 +62,12 @@ impl OpenTasks {
         }
     }
 
+    /// Every open task.
+    pub(crate) fn all(&self) -> Vec<Arc<LiveTask>> {
+        let shards = self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner));
+        shards.flat_map(|shard| shard.values().filter_map(Weak::upgrade).collect::<Vec<_>>()).collect()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).len()).sum()
     }

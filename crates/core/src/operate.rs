@@ -59,8 +59,7 @@ impl Chancery {
             return Err(not_cancelable(stored.progress.state));
         }
         let live = self.0.open(stored).await?;
-        self.0.note_cancel(&live, || "operator".into());
-        let cascaded = self.0.cancel_with_all_below(&live).await?;
+        let cascaded = self.0.cancel_anywhere(&live, "operator".into()).await?;
         let (task, _) = self.0.whole(&live).await?;
         Ok((shown(&live.record, task, None), cascaded))
     }

@@ -45,7 +45,7 @@ impl ChanceryInner {
         if self.has(&id, seq).await? {
             return Ok(Appended::RecordedToTell);
         }
-        match self.store.append(append).await {
+        match self.append(append).await {
             Err(fault) if fault.trouble == StoreTrouble::None && self.has(&id, seq).await? => Ok(Appended::RecordedToTell),
             appended => appended,
         }

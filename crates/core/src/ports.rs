@@ -18,6 +18,7 @@ use crate::listing::{ListCursor, ListFilter, TaskListing, owners_among_listed};
 use crate::push::NewRegistration;
 use crate::snapshots::TaskSnapshot;
 use crate::store_error::StoreError;
+use crate::sweep_plan::{ExpiryPlan, SweepPlan};
 use crate::token_task::TokenTask;
 
 /// Time, so that tests can move it.
@@ -198,33 +199,6 @@ pub struct Stored {
     pub progress: Progress,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SweepPlan {
-    /// Terminal tasks whose status is older than this go.
-    pub older_than: Option<Timestamp>,
-    /// Of the terminal tasks that are left, only this many stay, newest first. Those of trees with an open
-    /// task stay regardless of this and of their age, and no other task goes in their place.
-    pub keep_at_most: Option<u64>,
-    /// Of the ended tasks that are left, the newest stay that use at most this many bytes. Only a store in memory applies it; tasks
-    /// of trees that have not ended stay as under `keep_at_most`.
-    pub keep_bytes: Option<u64>,
-    /// At most this many tasks go in one sweep, so that writers are never held up for long.
-    pub at_most: u64,
-    /// What tasks that go have cost since then is kept: budgets still count it. What was spent earlier is forgotten too.
-    pub spent_since: Option<Timestamp>,
-    /// Of the decisions only this many stay, the newest.
-    pub keep_decisions: Option<u64>,
-}
-
-/// What is forgotten because its time is over, apart from tasks.
-#[derive(Clone, Copy, Debug)]
-pub struct ExpiryPlan {
-    /// Idempotency keys and nonces that have expired by now go.
-    pub now: Timestamp,
-    /// At most this many of a kind go at once, so that writers are never held up for long.
-    pub at_most: u64,
-}
-
 /// One use of the nonce of a signed request.
 #[derive(Clone, Copy, Debug)]
 pub struct SpentNonce {
@@ -306,6 +280,16 @@ pub trait Store: Send + Sync + Debug {
         let mut entries = self.entries(task, after, limit).await?;
         entries.truncate(fitting(&entries, bytes));
         Ok(entries)
+    }
+
+    /// The entries after a number of each of several tasks, in the order of the tasks. Of each task no more than weigh `bytes`
+    /// together, maybe fewer, but at least one where there is one. A store that others write to too reads them in one query.
+    async fn entries_of(&self, tasks: &[(TaskId, u64)], bytes: u64) -> Result<Vec<Vec<Arc<LogEntry>>>, StoreError> {
+        let mut read = Vec::with_capacity(tasks.len());
+        for (task, after) in tasks {
+            read.push(self.entries_within(task, *after, usize::MAX, bytes).await?);
+        }
+        Ok(read)
     }
 
     /// Keeps a task as it is after an entry, in place of an earlier snapshot. One of a task that has no such entry is not kept. A store

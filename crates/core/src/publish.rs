@@ -154,6 +154,9 @@ impl Subscription {
             self.snapshot = false;
             return Ok(NextEvents::Events(vec![first]));
         }
+        if self.live.is_unwatched() {
+            Box::pin(self.inner.watch_from_now(&self.live)).await?;
+        }
         loop {
             // Mark before looking, so that what comes while we look wakes us again.
             let visible = *self.visible.borrow_and_update();

@@ -7,7 +7,7 @@ use crate::live::{LiveTask, ToRecord, Visible};
 use crate::recording::{PendingRecording, RecordingFlow};
 use crate::service::ChanceryInner;
 use crate::snapshots;
-use crate::{Append, Appended, Spend, StoreTrouble};
+use crate::{Append, Appended, Spend, StoreError, StoreTrouble};
 
 impl ChanceryInner {
     /// Records what waits, here and now if the store answers at once. Otherwise the caller gets the recording: it
@@ -22,7 +22,7 @@ impl ChanceryInner {
     }
 
     async fn recording(self: Arc<Self>, live: Arc<LiveTask>) {
-        while let Some(ToRecord { progress, entries, link, spend, decision, notes }) = live.next_to_record() {
+        while let Some(ToRecord { progress, entries, link, spend, decision, notes, answers }) = live.next_to_record() {
             if entries.is_empty() {
                 self.record_spend(&live, spend).await;
                 continue;
@@ -39,9 +39,9 @@ impl ChanceryInner {
                 decision: decision.clone(),
                 register: None,
                 notes: notes.clone(),
-                answers: None,
+                answers: answers.clone(),
             };
-            let appended = match self.store.append(append()).await {
+            let appended = match self.append(append()).await {
                 Err(fault) if fault.trouble == StoreTrouble::Away => Box::pin(self.append_later(&append, fault)).await,
                 appended => appended,
             };
@@ -77,6 +77,19 @@ impl ChanceryInner {
             }
         }
         self.let_go_if_watched(&live);
+        if self.cluster.is_some() {
+            Box::pin(self.release_if_idle(&live)).await;
+        }
+    }
+
+    /// Appends entries. The node that forwarded a message may have withdrawn it meanwhile: it stays, without the answer, for it is
+    /// in line already.
+    pub(crate) async fn append(&self, append: Append) -> Result<Appended, StoreError> {
+        let again = append.answers.is_some().then(|| Box::new(Append { answers: None, ..append.clone() }));
+        match (self.store.append(append).await, again) {
+            (Err(fault), Some(again)) if fault.trouble == StoreTrouble::CallWithdrawn => self.store.append(*again).await,
+            (answer, _) => answer,
+        }
     }
 
     /// What a turn cost that ended without its task. It goes the way of the updates, so that the last word is the last written.

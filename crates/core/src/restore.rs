@@ -20,17 +20,8 @@ impl ChanceryInner {
     /// Answers what the turns had been given that were running when the last run ended.
     pub(crate) async fn restore(self: &Arc<Self>) -> Result<HashMap<TaskId, Box<Allotment>>, Error> {
         let now = self.clock.now();
-        self.key_quota.restore(&self.store.kept_keys().await.map_err(internal)?);
-        let frozen = self.store.freezes().await.map_err(internal)?;
-        let frozen = frozen.into_iter().map(|freeze| (freeze.scope.clone(), freeze));
-        self.govern.freezes.change().await.apply(|list| list.extend(frozen)).await;
-        let since = now.micros().saturating_sub(i64::try_from(self.govern.longest_window().as_micros()).unwrap_or(i64::MAX));
-        let ledger = self.store.ledger(Timestamp::from_micros(since)).await.map_err(internal)?;
         let rules = self.govern.rules.load_full();
-        for past in &ledger.past {
-            self.restore_past(&rules, past);
-        }
-        self.restore_overruns(&ledger);
+        let ledger = self.restore_past_runs(&rules).await?;
         // Trees with an open task, and those that an agent may still call for although all has ended.
         let lingering = now.micros().saturating_sub(i64::try_from(rules.lineage.linger().as_micros()).unwrap_or(i64::MAX));
         let counts = |row: &&LedgerRow| !row.state.is_terminal() || row.status_at.micros() > lingering;
@@ -60,6 +51,30 @@ impl ChanceryInner {
         Ok(allotments)
     }
 
+    /// What a node reads that shares its store: what was spent counts here too, and the tasks are those of other nodes.
+    pub(crate) async fn restore_counts(&self) -> Result<(), Error> {
+        let rules = self.govern.rules.load_full();
+        let ledger = self.restore_past_runs(&rules).await?;
+        ledger.tasks.iter().for_each(|row| self.restore_settled(&rules, row, None));
+        Ok(())
+    }
+
+    /// Keys, freezes, and what was spent by tasks that are no more.
+    async fn restore_past_runs(&self, rules: &Rulebook) -> Result<LedgerSnapshot, Error> {
+        self.key_quota.restore(&self.store.kept_keys().await.map_err(internal)?);
+        let frozen = self.store.freezes().await.map_err(internal)?;
+        let frozen = frozen.into_iter().map(|freeze| (freeze.scope.clone(), freeze));
+        self.govern.freezes.change().await.apply(|list| list.extend(frozen)).await;
+        let window = i64::try_from(self.govern.longest_window().as_micros()).unwrap_or(i64::MAX);
+        let since = Timestamp::from_micros(self.clock.now().micros().saturating_sub(window));
+        let ledger = self.store.ledger(since).await.map_err(internal)?;
+        for past in &ledger.past {
+            self.restore_past(rules, past);
+        }
+        self.restore_overruns(&ledger);
+        Ok(ledger)
+    }
+
     fn restore_past(&self, rules: &Rulebook, past: &PastSpend) {
         let accounts: Accounts = self.govern.accounts(rules, &past.owner, &past.agent, past.skill.as_ref()).into_iter().collect();
         let was = SettledReservation { settled: past.settled, overrun: past.overrun };
@@ -85,8 +100,27 @@ impl ChanceryInner {
     }
 
     fn restore_node(&self, rules: &Rulebook, row: &LedgerRow, nodes: &mut HashMap<TaskId, Arc<TreeNode>>) -> Arc<TreeNode> {
+        let parent = row.governed.kinship.parent.as_ref().and_then(|parent| nodes.get(parent)).cloned();
+        let node = self.restored_node(rules, row, parent);
+        match row.state.is_terminal() {
+            true => {
+                node.end(row.state);
+                if node.elsewhere {
+                    self.govern.trees.remember(&node, self.govern.of_stored(row.status_at));
+                }
+            }
+            false => drop(self.govern.trees.add(&node)),
+        }
+        if let Some(link) = &row.link {
+            node.set_link(link);
+        }
+        nodes.insert(row.task.clone(), Arc::clone(&node));
+        node
+    }
+
+    /// The place of a task below its parent, as the store has it. It is on no list yet.
+    pub(crate) fn restored_node(&self, rules: &Rulebook, row: &LedgerRow, parent: Option<Arc<TreeNode>>) -> Arc<TreeNode> {
         let kinship = &row.governed.kinship;
-        let parent = kinship.parent.as_ref().and_then(|parent| nodes.get(parent)).cloned();
         let allowance = kinship.allowance.unwrap_or_default();
         let own = match &parent {
             None => self.govern.open_tree(rules, &kinship.root, allowance),
@@ -110,19 +144,6 @@ impl ChanceryInner {
             // Its agent may still call under the span id that it received before the restart.
             node.set_span(self.marks.span(&row.task));
         }
-        match row.state.is_terminal() {
-            true => {
-                node.end(row.state);
-                if elsewhere {
-                    self.govern.trees.remember(&node, self.govern.of_stored(row.status_at));
-                }
-            }
-            false => drop(self.govern.trees.add(&node)),
-        }
-        if let Some(link) = &row.link {
-            node.set_link(link);
-        }
-        nodes.insert(row.task.clone(), Arc::clone(&node));
         node
     }
 
@@ -138,7 +159,7 @@ impl ChanceryInner {
 
     /// What a task has cost is counted again: all of it in its tree, and its last turn wherever it matters when that was. Earlier ones
     /// are past.
-    fn restore_settled(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<TreeNode>>) {
+    pub(crate) fn restore_settled(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<TreeNode>>) {
         let spend = row.governed.spend;
         if let Some(at) = spend.settled_at {
             let (ledger, at, now) = (&self.govern.ledger, self.govern.of_stored(at), self.govern.now());
@@ -155,7 +176,12 @@ impl ChanceryInner {
     }
 
     /// What was held for a task is held again.
-    fn restore_held(&self, rules: &Rulebook, row: &LedgerRow, node: Option<&Arc<TreeNode>>) -> Option<(TaskId, Box<Allotment>)> {
+    pub(crate) fn restore_held(
+        &self,
+        rules: &Rulebook,
+        row: &LedgerRow,
+        node: Option<&Arc<TreeNode>>,
+    ) -> Option<(TaskId, Box<Allotment>)> {
         let spend = row.governed.spend;
         let held = spend.reserved;
         if held == Amount::default() {

@@ -54,7 +54,14 @@ impl ChanceryInner {
             }
         } else if taken.fresh && agent.runner.may_reply_with_message() {
             // Whether there is a task to return at all shows with the agent's first word.
-            let _ = live.watch().wait_for(Visible::is_decided).await;
+            let mut first_word = live.watch();
+            let decided = first_word.wait_for(Visible::is_decided);
+            if live.is_following() {
+                // That the agent has the task, and has not said a word, is known only where it is worked on.
+                let _ = tokio::time::timeout(FIRST_WORD, decided).await;
+            } else {
+                let _ = decided.await;
+            }
         }
         if live.weight() <= COUNTED_FROM || live.refusal().is_some() {
             return self.sent(context, live, history_length).await.map(|sent| Answer::Reply(Reply::Sent(sent)));
@@ -203,6 +210,9 @@ impl ChanceryInner {
         let mut visible = live.visible();
         if !is_over(&visible) {
             let mut watch = live.watch();
+            if live.is_unwatched() {
+                self.watch_from_now(live).await?;
+            }
             tokio::select! {
                 settled = watch.wait_for(is_over) => {
                     visible = settled.map(|visible| *visible).unwrap_or(visible);

@@ -1,7 +1,6 @@
 //! The one way in. Every transport turns bytes into these two values and an answer back into bytes.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chancery_protocol::{AgentCard, CallContext, Error, ErrorKind, IdentityProof, Reply, Request, Timestamp};
@@ -15,6 +14,7 @@ use crate::agent_identities::AgentIdentities;
 use crate::agents::{Agent, Agents};
 use crate::answering::{AnswerLedger, AnswerPermit};
 use crate::artifacts::PartStore;
+use crate::cluster::membership::Membership;
 use crate::govern::marks::TraceMarks;
 use crate::govern::{Governance, Rulebook};
 use crate::grant::granted;
@@ -30,8 +30,8 @@ use crate::recall::SharedMemory;
 use crate::retention::{Retention, RetentionConfig};
 use crate::skill_route::SkillRouting;
 use crate::streams::{Streams, streams_offered};
-use crate::tracker::{LoopTracker, watched};
-use crate::{Clock, HopTokenService, Record, RecordNote, Seal, Store, StoreError};
+use crate::tracker::LoopTracker;
+use crate::{Clock, HopTokenService, Record, RecordNote, Seal, Store};
 
 /// Streams that read from the log at the same time.
 const LOG_READS: usize = 4;
@@ -96,6 +96,8 @@ pub struct Chancery(pub(crate) Arc<ChanceryInner>);
 pub(crate) struct ChanceryInner {
     pub(crate) agents: ArcSwap<Agents>,
     pub(crate) store: Arc<dyn Store>,
+    /// The place among the nodes that share the store, if several can.
+    pub(crate) cluster: Option<Membership>,
     /// The store's record, if it keeps one.
     pub(crate) record: Option<Arc<dyn Record>>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -140,6 +142,7 @@ impl Chancery {
     pub fn new(parts: ChanceryParts) -> Self {
         Self(Arc::new(ChanceryInner {
             agents: ArcSwap::from_pointee(parts.agents),
+            cluster: parts.store.cluster().map(|port| Membership::new(port, Arc::clone(&parts.clock))),
             record: parts.store.record(),
             store: parts.store,
             govern: Arc::new(Governance::new(parts.rules, Arc::clone(&parts.clock))),
@@ -186,7 +189,7 @@ impl Chancery {
     pub async fn call_until(&self, context: &CallContext, request: Request, deadline: Option<Instant>) -> Result<Answer, Error> {
         let inner = &self.0;
         if inner.shutdown.is_cancelled() {
-            return Err(inner.stopped());
+            return Err(inner.closed());
         }
         let agent = &inner.route(context, &request).await?;
         granted(context, &agent.name, &request)?;
@@ -297,50 +300,6 @@ impl Chancery {
         self.0.named.subscribe()
     }
 
-    /// Fires when the node begins to stop.
-    pub fn shutdown_token(&self) -> CancellationToken {
-        self.0.shutdown.clone()
-    }
-
-    /// The background loops of the node. A loop ends when the shutdown token fires, and a stop waits for it.
-    pub fn loops(&self) -> &LoopTracker {
-        &self.0.loops
-    }
-
-    /// Ends everything that runs in the background without waiting for it. Tasks that were worked on are taken up at the next
-    /// start, as after the end of the process.
-    pub fn abandon(&self) {
-        self.0.shutdown.cancel();
-        self.0.abandoned.cancel();
-    }
-
-    /// Tasks being worked on or read, and open streams.
-    pub fn load(&self) -> (usize, usize) {
-        (self.0.open.len(), self.0.streams.open())
-    }
-
-    /// Closes streams, gives running turns some time, and makes sure that all that was recorded is durable.
-    pub async fn shut_down(&self, patience: Duration) -> Result<(), StoreError> {
-        let inner = &self.0;
-        inner.shutdown.cancel();
-        inner.background.close();
-        let ended = async { tokio::join!(inner.background.wait(), inner.loops.ended()) };
-        if tokio::time::timeout(patience, ended).await.is_err() {
-            let (turns, loops) = (inner.background.len(), inner.loops.running());
-            tracing::warn!(
-                turns,
-                ?loops,
-                "turns or loops still run after the time for a shutdown; the next start resumes their tasks"
-            );
-        }
-        if let Some(record) = &inner.record
-            && let Err(fault) = record.sign(inner.clock.now()).await
-        {
-            tracing::error!(error = &fault as &dyn std::error::Error, "cannot sign the end of the record");
-        }
-        inner.store.close(patience).await
-    }
-
     /// The record of what was seen and decided, if one is kept.
     pub fn record(&self) -> Option<Arc<dyn Record>> {
         self.0.record.clone()
@@ -348,14 +307,6 @@ impl Chancery {
 }
 
 impl ChanceryInner {
-    /// Runs work that outlives the call that began it. A stop waits for it.
-    pub(crate) fn in_background(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
-        let abandoned = self.abandoned.clone();
-        self.background.spawn(watched(name, async move {
-            abandoned.run_until_cancelled(work).await;
-        }));
-    }
-
     /// Nothing is made for a record that is not kept.
     pub(crate) fn noted(&self, note: impl FnOnce() -> RecordNote) -> Option<RecordNote> {
         self.record.is_some().then(note)

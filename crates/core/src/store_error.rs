@@ -12,6 +12,10 @@ pub enum StoreTrouble {
     Away,
     /// What it holds is damaged.
     Damaged,
+    /// Another node holds the task of an append, or none does and it has to be taken first. Look again who holds it.
+    HeldElsewhere,
+    /// The forwarded call that the append answers does not wait any more: it was withdrawn, or its task has another holder.
+    CallWithdrawn,
 }
 
 /// A failure of a store, with its cause and whether waiting can help.

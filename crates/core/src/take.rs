@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chancery_protocol::{
-    CallContext, Error, ErrorKind, IdentityProof, Message, MessageId, Metadata, SendMessage, Task, TaskEvent, TaskId, TaskState,
-    TaskStatus, Timestamp, Unknown,
+    CallContext, ContextId, Error, ErrorKind, IdentityProof, Message, MessageId, Metadata, SendMessage, Task, TaskEvent, TaskId,
+    TaskState, TaskStatus, Timestamp, Unknown,
 };
 use chancery_rules::task_state;
 
@@ -14,16 +14,15 @@ use crate::check;
 use crate::contexts;
 use crate::dispatch::Dispatched;
 use crate::find::internal;
-use crate::govern::node::TreeNode;
 use crate::ids::fresh_id;
 use crate::key_quota::KeyPermit;
-use crate::live::{Admission, LiveTask, QueuedTurn, TurnOrigin};
+use crate::live::{LiveTask, QueuedTurn, TurnOrigin};
 use crate::recording::PendingRecording;
 use crate::route::check_media_types;
 use crate::service::ChanceryInner;
 use crate::trace;
 use crate::{
-    Append, Appended, Creation, Delegated, Idempotency, Keyed, LineageRecord, LogEntry, Progress, RecordNote, ReplyMode, Spend,
+    Append, Appended, Creation, Delegated, Idempotency, Keyed, LineageRecord, LogEntry, Progress, RecordNote, ReplyMode,
     StoreError, Stored, TaskRecord,
 };
 
@@ -153,16 +152,7 @@ impl ChanceryInner {
             Some(part_store) => Box::pin(self.kept(part_store, &id, &message)).await?,
             None => Arc::clone(&message),
         };
-        let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(now), unknown: Unknown::none() };
-        let task = Arc::new(Task {
-            id: id.clone(),
-            context_id: context_id.clone(),
-            status,
-            artifacts: Vec::new(),
-            history: vec![kept],
-            metadata: None,
-            unknown: Unknown::none(),
-        });
+        let task = submitted(id.clone(), context_id.clone(), kept, now);
         let record = Arc::new(TaskRecord {
             id,
             context_id,
@@ -172,14 +162,7 @@ impl ChanceryInner {
             client_task_id: send.client_task_id,
             created_at: now,
         });
-        let entry = Arc::new(LogEntry { seq: 1, at: now, event: TaskEvent::Created(Arc::clone(&task)) });
-        let progress = Progress {
-            state: TaskState::Submitted,
-            status_at: now,
-            seq: 1,
-            bytes: task_state::weight(&entry.event),
-            message_only: false,
-        };
+        let (entry, progress) = first_entry(&task, now);
         let asked = idempotency.clone();
         let governed = dispatched.governed();
         let notes = self.delegated(agent, &record, &governed.kinship, now).into_iter().collect();
@@ -196,16 +179,23 @@ impl ChanceryInner {
             notes,
             answers: None,
         };
+        // Nobody takes up a task whose first turn is about to begin.
+        let making = match &self.cluster {
+            Some(member) => Some(Box::pin(member.lock(&record.id)).await),
+            None => None,
+        };
         match self.store.append(append).await.map_err(internal)? {
             Appended::Recorded | Appended::RecordedBehind => {}
             Appended::RecordedToTell => self.ring(),
             Appended::TooManyRegistrations { of_tenant } => return Err(crate::push::too_many(of_tenant)),
             Appended::KeyKnown { task, fingerprint: known } => {
+                drop(making);
                 let known = Keyed { task, fingerprint: known };
                 let asked = asked.ok_or_else(|| internal(StoreError::new("the store knows the key of a call without one")))?;
                 return Box::pin(self.attach(context, known, &asked, now)).await;
             }
             Appended::ClientIdKnown { task } => {
+                drop(making);
                 return match again {
                     // Another key, or none, made the task: this is one more message for it.
                     Some(send) => {
@@ -227,6 +217,9 @@ impl ChanceryInner {
         }
         let live = self.open.add(LiveTask::created(record, entry, task, progress, Arc::clone(&node)));
         live.take_place(node);
+        if self.cluster.is_some() {
+            live.hold_created();
+        }
         if live.record.client_task_id.is_some() {
             self.named.send_modify(|count| *count += 1);
         }
@@ -238,105 +231,18 @@ impl ChanceryInner {
             brought,
             ..self.queued_turn(context, &live, message, send.metadata, send.unknown)
         };
-        let recording = match live.begin_turn(queued_turn) {
+        let begun = live.begin_turn(queued_turn);
+        drop(making);
+        let recording = match begun {
             Some((queued_turn, token)) => self.execute(&live, agent, queued_turn, token, false).await,
             None => None,
         };
         Ok(Taken { live, before: 1, cursor: 0, fresh: true, recording })
     }
 
-    async fn follow_up(
-        self: &Arc<Self>,
-        context: &CallContext,
-        agent: &Arc<Agent>,
-        stored: Stored,
-        send: SendMessage,
-        reply_mode: ReplyMode,
-    ) -> Result<Taken, Error> {
-        if let Some(given) = &send.message.context_id
-            && *given != stored.task.context_id
-        {
-            return Err(Error::invalid_field("message.contextId", "does not belong to the task in message.taskId"));
-        }
-        if stored.progress.state.is_terminal() {
-            let message = format!("the task has ended ({}); start a new one", stored.progress.state.name());
-            return Err(Error::new(ErrorKind::UnsupportedOperation, message));
-        }
-        let live = self.open(stored).await?;
-        let dispatched = match live.node().cloned() {
-            Some(node) => Some((self.dispatch_again(context, agent, &send, &node).await?, node)),
-            None => None,
-        };
-        let (inner, context, agent) = (Arc::clone(self), context.clone(), Arc::clone(agent));
-        let adding = async move { inner.add(&context, &agent, live, send, dispatched, reply_mode).await };
-        CarryOn::new(adding, &self.background).await
-    }
-
-    async fn add(
-        self: &Arc<Self>,
-        context: &CallContext,
-        agent: &Arc<Agent>,
-        live: Arc<LiveTask>,
-        send: SendMessage,
-        dispatched: Option<(Box<Dispatched>, Arc<TreeNode>)>,
-        reply_mode: ReplyMode,
-    ) -> Result<Taken, Error> {
-        // Whoever reads a stream of the task gets the events of this turn too.
-        let reply_mode = if self.streams.is_watched(&live.record.id) { ReplyMode::Stream } else { reply_mode };
-        let mut message = send.message;
-        let named = Arc::make_mut(&mut message);
-        fill_message_id(named);
-        named.context_id = Some(live.record.context_id.clone());
-        named.task_id = Some(live.record.id.clone());
-        let before = match live.spent() {
-            Some(spent) => spent,
-            None => self.spent_before(&live).await?,
-        };
-        let admission = dispatched.as_ref().map(|(dispatched, _)| Admission {
-            decision: dispatched.decision(context, &live.record, self.clock.now()),
-            held: dispatched.held(),
-            before,
-        });
-        let kept = match self.part_store_for(&message) {
-            Some(part_store) => Box::pin(self.kept(part_store, &live.record.id, &message)).await?,
-            None => Arc::clone(&message),
-        };
-        // Last of all that can fail: from here on a message that is not taken takes its registration back.
-        let registered = match &send.configuration.task_push_notification_config {
-            Some(config) => Box::pin(self.register_inline(context, agent, &live.record, config)).await?,
-            None => None,
-        };
-        let taken = live.take_message(kept, admission, self.clock.now(), &self.limits.load());
-        if let (Err(_), Some(id)) = (&taken, &registered) {
-            Box::pin(self.take_back_inline(&live.record.id, id)).await;
-        }
-        let seq = taken?;
-        self.recorded(&live, seq).await;
-        let (brought, selected, allotment) = match dispatched {
-            Some((mut dispatched, node)) => {
-                let brought = dispatched.brought();
-                let (selected, allotment) = dispatched.go_on(self, &node, context, before);
-                (brought, selected, Some(Box::new(allotment)))
-            }
-            None => (context.hop_token.clone(), None, None),
-        };
-        let queued_turn = QueuedTurn {
-            reply_mode,
-            selected,
-            allotment,
-            brought,
-            ..self.queued_turn(context, &live, message, send.metadata, send.unknown)
-        };
-        let recording = match live.begin_next_turn(queued_turn) {
-            Some((queued_turn, token)) => self.execute(&live, agent, queued_turn, token, false).await,
-            None => None,
-        };
-        Ok(Taken { live, before: seq, cursor: seq, fresh: false, recording })
-    }
-
     /// The turn of a message that continues its task, from the call. It has no chosen replica and no
     /// allotment.
-    fn queued_turn(
+    pub(crate) fn queued_turn(
         &self,
         context: &CallContext,
         live: &LiveTask,
@@ -375,19 +281,30 @@ impl ChanceryInner {
         let (task, kinship) = (Arc::clone(record), Arc::clone(kinship));
         self.noted(|| RecordNote::Delegated(Box::new(Delegated { task, kinship, remote, at })))
     }
+}
 
-    /// What a task cost before this process had it.
-    async fn spent_before(&self, live: &LiveTask) -> Result<Spend, Error> {
-        let governed = self.store.governed(&live.record.id).await.map_err(internal)?;
-        Ok(governed.map_or_else(Spend::default, |governed| Spend {
-            reserved: chancery_rules::budget::Amount::default(),
-            ..governed.spend
-        }))
-    }
+/// A task as it is made.
+fn submitted(id: TaskId, context_id: ContextId, message: Arc<Message>, now: Timestamp) -> Arc<Task> {
+    let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: Some(now), unknown: Unknown::none() };
+    Arc::new(Task {
+        id,
+        context_id,
+        status,
+        artifacts: Vec::new(),
+        history: vec![message],
+        metadata: None,
+        unknown: Unknown::none(),
+    })
+}
+
+fn first_entry(task: &Arc<Task>, now: Timestamp) -> (Arc<LogEntry>, Progress) {
+    let entry = Arc::new(LogEntry { seq: 1, at: now, event: TaskEvent::Created(Arc::clone(task)) });
+    let bytes = task_state::weight(&entry.event);
+    (entry, Progress { state: TaskState::Submitted, status_at: now, seq: 1, bytes, message_only: false })
 }
 
 /// Messages of the original protocol have no id.
-fn fill_message_id(message: &mut Message) {
+pub(crate) fn fill_message_id(message: &mut Message) {
     if message.message_id.as_str().is_empty() {
         message.message_id = MessageId::new(fresh_id());
     }

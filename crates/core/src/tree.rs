@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chancery_protocol::{AgentName, Caller, Error, ErrorKind, TaskId, TaskState, Timestamp, TraceId};
 use chancery_rules::budget::{Account, BudgetStanding as AccountStanding};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::find::internal;
 use crate::govern::node::TreeNode;
@@ -57,7 +57,7 @@ pub struct TreePage {
 }
 
 /// The outcome for a task that was to be cancelled with the one above it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CascadeOutcome {
     /// The task was cancelled.
@@ -71,7 +71,7 @@ pub enum CascadeOutcome {
 }
 
 /// The outcome of a cascade for one task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cascaded {
     /// The id of the task.
     pub task: TaskId,
@@ -82,7 +82,7 @@ pub struct Cascaded {
     /// What happened to it.
     pub outcome: CascadeOutcome,
     /// Why it was not cancelled.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -199,7 +199,14 @@ impl Chancery {
 
     /// Cancels a task and everything below it, whoever's it is. What could not be cancelled is said.
     pub async fn cancel_tree(&self, task: &TaskId) -> Vec<Cascaded> {
-        self.0.cascade(task, |_| true).await
+        let mut cascaded = self.0.cascade(task, |_| true).await;
+        if self.0.cluster.is_some() {
+            match Box::pin(self.0.cascade_shared(task, &cascaded, true)).await {
+                Ok(elsewhere) => cascaded.extend(elsewhere),
+                Err(error) => tracing::error!(%task, %error, "cannot look for the tasks of a tree that other nodes work on"),
+            }
+        }
+        cascaded
     }
 }
 
@@ -237,6 +244,10 @@ impl ChanceryInner {
 
     /// Returns why it is unknown whether a remote agent stopped too.
     async fn cancel_stored(self: &Arc<Self>, node: &TreeNode) -> Result<Option<String>, Error> {
+        if self.cluster.is_some() {
+            // Another node may work on it by now.
+            return Box::pin(self.cancel_by_id(&node.record.id)).await;
+        }
         let stored = self.store.find_any(node.record.id.as_str()).await.map_err(internal)?.ok_or_else(Error::task_not_found)?;
         let live = self.open(stored).await?;
         self.cancel_live(&live).await?;

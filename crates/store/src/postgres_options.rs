@@ -71,6 +71,8 @@ pub struct PostgresOptions {
     pub lock_timeout_ms: u64,
     /// The server ends a session that leaves a transaction open and idle for longer.
     pub idle_in_transaction_timeout_ms: u64,
+    /// After this time without a renewal other nodes count this one as gone.
+    pub lease_ms: u64,
 }
 
 impl Default for PostgresOptions {
@@ -90,6 +92,7 @@ impl Default for PostgresOptions {
             statement_timeout_ms: 10_000,
             lock_timeout_ms: 2_000,
             idle_in_transaction_timeout_ms: 2_000,
+            lease_ms: 10_000,
         }
     }
 }
@@ -147,6 +150,11 @@ impl PostgresOptions {
     #[cfg(feature = "postgres")]
     pub(crate) fn patience(&self) -> std::time::Duration {
         std::time::Duration::from_millis(self.patience_ms)
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn lease(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.lease_ms.max(1))
     }
 
     #[cfg(feature = "postgres")]

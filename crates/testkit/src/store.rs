@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, KeptKeys, Keyed, LedgerRow, LedgerSnapshot, Link,
-    ListCursor, ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, Spend, SpentNonce, Store, StoreError,
-    StoreTrouble, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost, spawn_watched,
+    Append, Appended, Cluster, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, KeptKeys, Keyed, LedgerRow, LedgerSnapshot,
+    Link, ListCursor, ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, Spend, SpentNonce, Store,
+    StoreError, StoreTrouble, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost, spawn_watched,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
 use futures::future::join_all;
@@ -271,6 +271,12 @@ impl Store for HookedStore {
         Ok(entries)
     }
 
+    async fn entries_of(&self, tasks: &[(TaskId, u64)], bytes: u64) -> Result<Vec<Vec<Arc<LogEntry>>>, StoreError> {
+        let read = self.one_read().entries_of(tasks, bytes).await?;
+        self.entries_read.fetch_add(read.iter().map(|entries| entries.len() as u64).sum(), Ordering::SeqCst);
+        Ok(read)
+    }
+
     async fn keep_snapshot(&self, snapshot: TaskSnapshot) -> Result<(), StoreError> {
         if self.snapshots { self.inner.keep_snapshot(snapshot).await } else { Ok(()) }
     }
@@ -373,6 +379,10 @@ impl Store for HookedStore {
 
     fn record(&self) -> Option<Arc<dyn Record>> {
         self.inner.record()
+    }
+
+    fn cluster(&self) -> Option<Arc<dyn Cluster>> {
+        self.inner.cluster()
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -93,7 +93,7 @@ impl LiveTask {
     }
 }
 
-fn outline_of(task: &Task) -> Task {
+pub(super) fn outline_of(task: &Task) -> Task {
     let empty = |artifact: &Arc<Artifact>| Arc::new(Artifact::new(artifact.artifact_id.clone(), Vec::new()));
     Task {
         id: task.id.clone(),

@@ -1,6 +1,6 @@
 //! Decides about the appends of a batch, and gathers the rows that it writes for them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chancery_core::{Append, Appended, Keyed, LogEntry, RecordLines, Spend, StoreError};
 use chancery_protocol::{TaskId, TaskState, Timestamp};
@@ -8,12 +8,15 @@ use deadpool_postgres::ClientWrapper;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
+use super::cluster;
 use super::columns::{self, Columns as _, DatabaseSession};
 use super::entries::MOST_ENTRIES;
 use super::fault::PostgresFault;
 use super::ledger::{self, SpendNumbers};
 use super::outbox;
-use super::task_rows::{AdvancedTasks, GovernedColumns, KeptDecisions, LogEntries, MadeTasks, TaskLinks, UsedKeys};
+use super::task_rows::{
+    AdvancedTasks, AnsweredCalls, GovernedColumns, KeptDecisions, LogEntries, MadeTasks, NewTaskRow, TaskLinks, UsedKeys,
+};
 use super::writer_state::{OpenTaskHint, WriterState};
 use crate::rows::decisions::EncodedDecision;
 use crate::rows::log::{self, LogRow};
@@ -70,6 +73,8 @@ struct StoredTask {
     lanes: i64,
     state: i64,
     message_only: bool,
+    /// The node that holds it.
+    node: Option<i64>,
 }
 
 /// What is stored that the appends of a batch may meet.
@@ -79,9 +84,11 @@ pub(super) struct StoredNames {
     /// By the id of the task that asks for the key, or for the name.
     keys: HashMap<TaskId, Keyed>,
     client_names: HashMap<TaskId, TaskId>,
+    /// Forwarded calls that wait, by their numbers.
+    calls: HashSet<i64>,
 }
 
-const TASKS: &str = "SELECT id, num, seq, stage, lanes, state, message_only FROM tasks WHERE id = ANY($1)";
+const TASKS: &str = "SELECT id, num, seq, stage, lanes, state, message_only, node FROM tasks WHERE id = ANY($1)";
 
 const KEYS: &str = "SELECT given.id, keys.task, keys.fingerprint
      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) AS given (id, tenant, owner, key, now)
@@ -91,9 +98,12 @@ const CLIENT_NAMES: &str = "SELECT given.id, tasks.id
      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS given (id, tenant, owner, name)
      JOIN tasks ON (tasks.tenant, tasks.owner, tasks.client_task_id) = (given.tenant, given.owner, given.name)";
 
+/// Locked, so that none is withdrawn before the batch is in.
+const CALLS: &str = "SELECT num FROM forwarded_calls WHERE num = ANY($1) AND to_node = $2 AND state = 1 ORDER BY num FOR UPDATE";
+
 impl StoredNames {
     /// Looks at all of it in one flight.
-    pub(super) async fn look(db: &ClientWrapper, appends: &[&EncodedAppend]) -> Result<Self, PostgresFault> {
+    pub(super) async fn look(db: &ClientWrapper, appends: &[&EncodedAppend], node: i64) -> Result<Self, PostgresFault> {
         let ids: Vec<&str> = appends.iter().map(|prepared| prepared.append.task.id.as_str()).collect();
         let creations = || appends.iter().map(|prepared| &prepared.append).filter(|append| append.creation.is_some());
         let keyed: Vec<_> =
@@ -112,10 +122,13 @@ impl StoredNames {
         let key_values: [&(dyn ToSql + Sync); 5] = [&key_ids, &key_tenants, &key_owners, &keys, &key_times];
         let name_values: [&(dyn ToSql + Sync); 4] = [&name_ids, &name_tenants, &name_owners, &names];
         let task_values: [&(dyn ToSql + Sync); 1] = [&ids];
-        let (tasks, keys, client_names) = futures::try_join!(
+        let calls: Vec<i64> = appends.iter().filter_map(|one| Some(one.append.answers.as_ref()?.number.0)).collect();
+        let call_values: [&(dyn ToSql + Sync); 2] = [&calls, &node];
+        let (tasks, keys, client_names, calls) = futures::try_join!(
             db.rows(TASKS, &task_values),
             async { if key_ids.is_empty() { Ok(Vec::new()) } else { db.rows(KEYS, &key_values).await } },
             async { if name_ids.is_empty() { Ok(Vec::new()) } else { db.rows(CLIENT_NAMES, &name_values).await } },
+            async { if calls.is_empty() { Ok(Vec::new()) } else { db.rows(CALLS, &call_values).await } },
         )?;
         let task = |row: &Row| {
             let stored = StoredTask {
@@ -125,6 +138,7 @@ impl StoredNames {
                 lanes: row.try_get(4)?,
                 state: row.try_get(5)?,
                 message_only: row.try_get(6)?,
+                node: row.try_get(7)?,
             };
             Ok((row.try_get(0)?, stored))
         };
@@ -133,6 +147,7 @@ impl StoredNames {
             tasks: columns::each(tasks, task)?.into_iter().collect(),
             keys: columns::each(keys, key)?.into_iter().collect(),
             client_names: columns::each(client_names, |row| Ok((row.task(0)?, row.task(1)?)))?.into_iter().collect(),
+            calls: columns::each(calls, |row| Ok(row.try_get(0)?))?.into_iter().collect(),
         })
     }
 }
@@ -146,6 +161,9 @@ pub(super) struct AppendRows<'v> {
     pub(super) keys: UsedKeys<'v>,
     pub(super) links: TaskLinks<'v>,
     pub(super) decisions: KeptDecisions<'v>,
+    pub(super) answered: AnsweredCalls<'v>,
+    /// Tasks that go on, each with its number and its last entry.
+    pub(super) progressed: Vec<(i64, &'v TaskId, u64)>,
     /// What the writer knows of these tasks once the batch is durable.
     pub(super) open: Vec<(&'v TaskId, Option<OpenTaskHint>)>,
 }
@@ -165,6 +183,12 @@ impl<'v> AppendRows<'v> {
         prepared: &'v EncodedAppend,
         looked: Option<&StoredNames>,
     ) -> Result<Result<Appended, StoreError>, PostgresFault> {
+        let answers = prepared.append.answers.as_ref().filter(|_| state.identity.is_member);
+        if let (Some(answer), Some(looked)) = (answers, looked)
+            && !looked.calls.contains(&answer.number.0)
+        {
+            return Ok(Err(cluster::call_withdrawn(answer.number)));
+        }
         let admitted = match prepared.append.creation {
             Some(_) => self.make(state, prepared, looked).await?,
             None => self.advance(state, prepared, looked).await?,
@@ -184,6 +208,9 @@ impl<'v> AppendRows<'v> {
         }
         if let Some(EncodedDecision { decision, body }) = &prepared.decision {
             self.decisions.add(&decision.id, decision.task.as_ref(), decision.at, body);
+        }
+        if let Some(answer) = answers {
+            self.answered.add(answer);
         }
         let open = OpenTaskHint { num, seq: progress.seq };
         self.open.push((&task.id, (!finished && lanes == 0).then_some(open)));
@@ -209,6 +236,9 @@ impl<'v> AppendRows<'v> {
                 return Ok(Err(Err(numbering::made_twice(task))));
             }
         }
+        if state.has_left {
+            return Ok(Err(Err(cluster::has_left())));
+        }
         let num = state.next_number();
         let mut answer = Appended::Recorded;
         if let Some(new) = register {
@@ -231,7 +261,8 @@ impl<'v> AppendRows<'v> {
         });
         let key = creation.as_ref().and_then(|creation| creation.idempotency.as_ref());
         let lanes = i64::from(register.is_some());
-        self.made.add(num, task, progress, key, lanes, governed);
+        let node = state.identity.holder().filter(|_| !numbering::is_finished(progress));
+        self.made.add(NewTaskRow { num, lanes, node }, task, progress, key, governed);
         if let Some(key) = key {
             self.keys.add(task, key);
         }
@@ -251,10 +282,16 @@ impl<'v> AppendRows<'v> {
             (None, None) => return Err(PostgresFault::unreadable("a task that was not looked at")),
             (Some(looked), _) => {
                 let Some(stored) = looked.tasks.get(task.id.as_str()) else { return Ok(Err(Err(numbering::unknown(task)))) };
+                let is_ended = stored.stage == TaskStage::Finished as i64;
+                let may_append = stored.node == state.identity.holder() || stored.node.is_none() && is_ended;
+                if state.identity.is_member && !may_append {
+                    state.set_open(&task.id, None);
+                    return Ok(Err(Err(cluster::held_elsewhere(&task.id, stored.node))));
+                }
                 if stored.seq != prepared.follows {
                     return Ok(Err(Err(numbering::out_of_turn(task, stored.seq, prepared.follows))));
                 }
-                if stored.stage == TaskStage::Finished as i64 {
+                if is_ended {
                     let unreadable = || PostgresFault::unreadable(format!("task state {}", stored.state));
                     let was = TaskState::from_number(stored.state).ok_or_else(unreadable)?;
                     state.ended.add(task, was, stored.message_only, -1);
@@ -275,6 +312,7 @@ impl<'v> AppendRows<'v> {
             }
         }
         self.advanced.add(num, prepared.follows, lanes, progress, spend.as_ref());
+        self.progressed.push((num, &task.id, progress.seq));
         Ok(Ok(AdmittedAppend { num, answer, lanes }))
     }
 }

@@ -160,10 +160,11 @@ async fn attempt_on(
     };
     state.link();
     let ended_changes = state.ended.clone();
+    let book = identity.book();
     let ended = EndedRows::of(identity.node, &ended_changes);
     let unwritten = state.chain.as_ref().map(|chain| chain.unwritten().clone()).unwrap_or_default();
-    let blocks = RecordBlocks::of(&unwritten.blocks);
-    let checkpoints = RecordCheckpoints::of(&unwritten.checkpoints);
+    let blocks = RecordBlocks::of(book, &unwritten.blocks);
+    let checkpoints = RecordCheckpoints::of(book, &unwritten.checkpoints);
     let sealed = unwritten.checkpoints.iter().filter(|one| one.sealed).map(|one| one.end.cast_signed()).max();
     let mut statements = Vec::new();
     let mut add = |sql, count: usize, values| {
@@ -172,21 +173,38 @@ async fn attempt_on(
         }
     };
     add(&sql.make, rows.made.num.len(), rows.made.values());
-    add(&sql.advance, rows.advanced.num.len(), rows.advanced.values());
+    let mut advanced = rows.advanced.values();
+    if identity.is_member {
+        advanced.extend([&identity.node as &(dyn ToSql + Sync), &identity.writer]);
+    }
+    add(&sql.advance, rows.advanced.num.len(), advanced);
     add(&sql.log, rows.log.task.len(), rows.log.values());
     add(&sql.keys, rows.keys.key.len(), rows.keys.values());
     add(&sql.links, rows.links.task.len(), rows.links.values());
     add(&sql.decisions, rows.decisions.id.len(), rows.decisions.values());
+    let mut answered = rows.answered.values();
+    answered.push(&identity.node);
+    add(&sql.answers, rows.answered.num.len(), answered);
     add(&sql.ended, ended.tasks.len(), ended.values());
     add(&sql.blocks, blocks.first.len(), blocks.values());
     add(&sql.checkpoints, checkpoints.number.len(), checkpoints.values());
     if let Some(sealed) = &sealed {
-        add(&sql.drop_signed, 1, vec![sealed as &(dyn ToSql + Sync)]);
+        add(&sql.drop_signed, 1, vec![sealed as &(dyn ToSql + Sync), &book]);
     }
     let end = flight::send(session, &identity, &sql.fence, number, opening, &statements, mode.answer_timeout).await;
+    if identity.is_member {
+        let answers = match &end {
+            FlightEnd::In(answers) => Some(answers),
+            FlightEnd::Out(_) | FlightEnd::Doubt(_) => None,
+        };
+        let place = |sql: &str| statements.iter().position(|one| std::ptr::eq(one.sql, sql));
+        let answer = |sql: &str| answers.and_then(|answers| answers.of(place(sql)?));
+        state.news.add_appends(&rows, answer(&sql.advance), answer(&sql.answers));
+        state.news.set_batch(number);
+    }
     let open: OpenTasks = rows.open.into_iter().map(|(task, open)| (task.clone(), open)).collect();
     match end {
-        FlightEnd::In => AttemptEnd::In(outcomes, open),
+        FlightEnd::In(_) => AttemptEnd::In(outcomes, open),
         FlightEnd::Out(fault) => match flight::take_back(session, &identity, number).await {
             Ok(FenceVerdict::Out) => AttemptEnd::Out(fault),
             Ok(FenceVerdict::Refused(refusal)) => AttemptEnd::Out(refusal),
@@ -246,7 +264,8 @@ async fn decide<'b>(
     let is_unsure = |prepared: &EncodedAppend, state: &WriterState| mode.careful || prepared.needs_look(state);
     let appends = batch.iter().filter_map(|write| write.request.append());
     let unsure: Vec<&EncodedAppend> = appends.filter(|prepared| is_unsure(prepared, state)).collect();
-    let looked = if unsure.is_empty() { StoredNames::default() } else { StoredNames::look(session, &unsure).await? };
+    let looked =
+        if unsure.is_empty() { StoredNames::default() } else { StoredNames::look(session, &unsure, state.identity.node).await? };
     let (mut rows, mut outcomes) = (AppendRows::default(), Vec::with_capacity(batch.len()));
     let mut verdicts = verdicts.into_iter();
     for write in batch {

@@ -1,7 +1,8 @@
 //! The statements of a batch. Each checks that the one before it was done, and that all of its own rows were.
 
 use super::task_rows::{
-    AdvancedTasks, EndedRows, KeptDecisions, LogEntries, MadeTasks, RecordBlocks, RecordCheckpoints, TaskLinks, UsedKeys,
+    AdvancedTasks, AnsweredCalls, EndedRows, KeptDecisions, LogEntries, MadeTasks, RecordBlocks, RecordCheckpoints, TaskLinks,
+    UsedKeys,
 };
 
 /// The parameters before those of a statement itself: the step before, its own step, and how many rows it has.
@@ -17,6 +18,7 @@ pub(super) struct BatchSql {
     pub(super) keys: String,
     pub(super) links: String,
     pub(super) decisions: String,
+    pub(super) answers: String,
     pub(super) ended: String,
     pub(super) blocks: String,
     pub(super) checkpoints: String,
@@ -26,14 +28,14 @@ pub(super) struct BatchSql {
 type ColumnList = &'static [(&'static str, &'static str)];
 
 impl BatchSql {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(is_member: bool) -> Self {
         Self {
             fence: stepped(
                 "UPDATE writers SET batch = batch + 1
                  WHERE node = $4 AND life = $5::text::uuid AND writer = $6 AND batch = $7 AND NOT closed",
             ),
             make: stepped(&insert("tasks", MadeTasks::COLUMNS)),
-            advance: stepped(&advance()),
+            advance: if is_member { advance_held() } else { stepped(&advance()) },
             log: stepped(&insert("log", LogEntries::COLUMNS)),
             // A key that has expired makes room for itself.
             keys: stepped(&format!(
@@ -56,6 +58,7 @@ impl BatchSql {
                                ON CONFLICT (id) DO NOTHING)",
                 KeptDecisions::COLUMNS,
             ),
+            answers: answers(),
             ended: stepped(&format!(
                 "{} ON CONFLICT (tenant, owner, agent, state, message_only, node) DO UPDATE
                  SET tasks = ended_counts.tasks + excluded.tasks",
@@ -65,7 +68,7 @@ impl BatchSql {
             checkpoints: stepped(&insert("record_checkpoints", RecordCheckpoints::COLUMNS)),
             // A seal signs all that the checkpoints before it did.
             drop_signed: format!(
-                "WITH gone AS (DELETE FROM record_checkpoints WHERE covers <= $4 AND NOT sealed)
+                "WITH gone AS (DELETE FROM record_checkpoints WHERE book = $5 AND covers <= $4 AND NOT sealed)
                  SELECT {}, {SET_STEP} FROM (SELECT $3::bigint AS rows) given",
                 check("rows = $3::bigint")
             ),
@@ -119,6 +122,39 @@ fn insert(table: &str, columns: ColumnList) -> String {
     format!("INSERT INTO {table} ({names}) SELECT {names} FROM {}", given(columns))
 }
 
+/// The same of a member: only the holder of a task appends to it, and an ended task has none. It answers which of the tasks
+/// are watched, and the writer's row remembers the batch with any. Behind the columns it takes the node and its writer.
+fn advance_held() -> String {
+    let node = STEP_VALUES + AdvancedTasks::COLUMNS.len() + 1;
+    let write = advance().replacen(
+        " SET ",
+        &format!(" SET node = CASE WHEN given.stage = 3 THEN NULL ELSE ${node}::bigint END, released = false, "),
+        1,
+    );
+    format!(
+        "WITH done AS ({write} AND (tasks.node = ${node} OR tasks.node IS NULL AND tasks.stage = 3)
+                       RETURNING tasks.num, tasks.watched),
+              told AS (UPDATE writers SET told = batch WHERE node = ${node} AND writer = ${writer}
+                       AND EXISTS (SELECT 1 FROM done WHERE watched))
+         SELECT {}, {SET_STEP}, coalesce(array_agg(num) FILTER (WHERE watched), '{{}}'::bigint[]) FROM done",
+        check("count(*) = $3::bigint"),
+        writer = node + 1,
+    )
+}
+
+/// Calls of other nodes that appends are about. It answers which, and whose they are. Behind the columns it takes the node.
+fn answers() -> String {
+    let node = STEP_VALUES + AnsweredCalls::COLUMNS.len() + 1;
+    format!(
+        "WITH done AS (UPDATE forwarded_calls SET state = 2, answer = given.answer FROM {}
+                       WHERE forwarded_calls.num = given.num AND to_node = ${node} AND state = 1
+                       RETURNING forwarded_calls.num, from_node)
+         SELECT {}, {SET_STEP}, array_agg(num), array_agg(from_node) FROM done",
+        given(AnsweredCalls::COLUMNS),
+        check("count(*) = $3::bigint")
+    )
+}
+
 /// What a row has to be is in the first three columns. A cost is written where there is one.
 fn advance() -> String {
     let columns = AdvancedTasks::COLUMNS;
@@ -139,8 +175,10 @@ mod tests {
 
     #[test]
     fn every_statement_checks_the_step_before_it_and_sets_its_own() {
-        let sql = BatchSql::new();
+        let (sql, of_member) = (BatchSql::new(false), BatchSql::new(true));
         let all = [
+            &of_member.advance,
+            &sql.answers,
             &sql.fence,
             &sql.make,
             &sql.advance,

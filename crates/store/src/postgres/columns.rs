@@ -68,6 +68,12 @@ pub(super) async fn number<D: DatabaseSession>(db: &D, sql: &str, values: &SqlVa
     Ok(found.ok_or_else(|| PostgresFault::unreadable("a count without a row"))?.try_get(0)?)
 }
 
+/// The one truth that a statement answers.
+pub(super) async fn holds<D: DatabaseSession>(db: &D, sql: &str) -> Result<bool, PostgresFault> {
+    let found = row(db, sql, &[]).await?;
+    Ok(found.ok_or_else(|| PostgresFault::unreadable("a condition without an answer"))?.try_get(0)?)
+}
+
 /// Reads every row in the same way.
 pub(super) fn each<T>(rows: Vec<Row>, read: impl FnMut(&Row) -> Result<T, PostgresFault>) -> Result<Vec<T>, PostgresFault> {
     rows.iter().map(read).collect()

@@ -6,11 +6,13 @@ use std::time::Duration;
 use chancery_core::{StoreError, spawn_watched};
 use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
 use deadpool_postgres::ClientWrapper;
-use futures::FutureExt as _;
+use futures::{FutureExt as _, StreamExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{SslMode as DriverSslMode, TargetSessionAttrs};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{Client, Config, Error, NoTls, Socket};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::fault::PostgresFault;
@@ -67,12 +69,22 @@ impl DatabaseConnector {
     }
 
     /// Names the node in the server's list of sessions.
-    pub(super) fn of_node(mut self, node: i64) -> Self {
-        self.config.application_name(format!("chancery node {node}"));
+    pub(super) fn named(mut self, name: &str) -> Self {
+        self.config.application_name(name);
         self
     }
 
     pub(super) async fn open(&self) -> Result<ClientWrapper, PostgresFault> {
+        self.open_with(None).await
+    }
+
+    /// A session whose notifications are handed on.
+    pub(super) async fn open_listening(&self) -> Result<(ClientWrapper, mpsc::UnboundedReceiver<String>), PostgresFault> {
+        let (notices, heard) = mpsc::unbounded_channel();
+        Ok((self.open_with(Some(notices)).await?, heard))
+    }
+
+    async fn open_with(&self, notices: Option<mpsc::UnboundedSender<String>>) -> Result<ClientWrapper, PostgresFault> {
         let mut config = self.config.clone();
         if let Some(password) = self.password()? {
             config.password(password);
@@ -82,8 +94,8 @@ impl DatabaseConnector {
         let limit = Duration::from_millis(self.options.connect_timeout_ms).saturating_mul(hosts).saturating_mul(2);
         let connecting = async {
             match &self.tls {
-                Some(tls) => connect_by(&config, tls.clone()).await,
-                None => connect_by(&config, NoTls).await,
+                Some(tls) => connect_by(&config, tls.clone(), notices).await,
+                None => connect_by(&config, NoTls, notices).await,
             }
         };
         let connected = tokio::time::timeout(limit, connecting).await;
@@ -107,15 +119,38 @@ impl DatabaseConnector {
     }
 }
 
-async fn connect_by<T>(config: &Config, tls: T) -> Result<(Client, JoinHandle<()>), Error>
+async fn connect_by<T>(
+    config: &Config,
+    tls: T,
+    notices: Option<mpsc::UnboundedSender<String>>,
+) -> Result<(Client, JoinHandle<()>), Error>
 where
     T: MakeTlsConnect<Socket>,
     T::Stream: Send + 'static,
 {
     let (client, connection) = config.connect(tls).await?;
     // Each use of a broken connection gets the error too, so it is not reported here.
-    let connection = spawn_watched("store-connection", connection.map(drop));
+    let connection = match notices {
+        Some(notices) => spawn_watched("store-listener-connection", hand_on(connection, notices)),
+        None => spawn_watched("store-connection", connection.map(drop)),
+    };
     Ok((client, connection))
+}
+
+/// Works for a connection until it ends, and hands on the notifications that come over it.
+async fn hand_on<S, T>(mut connection: Connection<S, T>, notices: mpsc::UnboundedSender<String>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut messages = futures::stream::poll_fn(|context| connection.poll_message(context));
+    while let Some(Ok(message)) = messages.next().await {
+        if let AsyncMessage::Notification(notice) = message
+            && notices.send(notice.payload().to_owned()).is_err()
+        {
+            return;
+        }
+    }
 }
 
 /// Settings of each session, in the form of the startup message.

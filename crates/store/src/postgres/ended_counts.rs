@@ -71,6 +71,18 @@ pub(super) async fn gather<D: DatabaseSession>(db: &D, node: i64) -> Result<(), 
     Ok(())
 }
 
+/// Adds the counts of a node that is gone to those of its successor. Part of a batch's transaction.
+pub(super) async fn inherit<D: DatabaseSession>(db: &D, node: i64, gone: i64) -> Result<(), PostgresFault> {
+    let sql = "WITH gone AS (DELETE FROM ended_counts WHERE node = $2 RETURNING *)
+               INSERT INTO ended_counts (node, tenant, owner, agent, state, message_only, tasks)
+               SELECT $1, tenant, owner, agent, state, message_only, tasks FROM gone
+               ORDER BY tenant, owner, agent, state, message_only
+               ON CONFLICT (tenant, owner, agent, state, message_only, node) DO UPDATE
+               SET tasks = ended_counts.tasks + excluded.tasks";
+    db.execute(sql, &[&node, &gone]).await?;
+    Ok(())
+}
+
 /// Removes rows of a node that count nothing.
 pub(super) async fn forget_empty<D: DatabaseSession>(db: &D, node: i64) -> Result<(), PostgresFault> {
     db.execute("DELETE FROM ended_counts WHERE node = $1 AND tasks = 0", &[&node]).await?;

@@ -26,6 +26,12 @@ pub(super) enum PostgresFault {
         "another node opened this database later, so it refuses the writes of this one; restart this node to use it here again"
     )]
     Fenced,
+    /// The same for a member of a cluster.
+    #[error("the lease of this node ended and another node took over its tasks, so its writes are refused; it has to join again")]
+    Succeeded,
+    /// Nodes that use the database keep this one from starting.
+    #[error("the database is in use: {0}")]
+    InUse(Arc<str>),
     /// The database has fewer batches than it had confirmed.
     #[error("the database lost commits that it had confirmed: {0}; check its replication settings, then restart this node")]
     LostCommits(Arc<str>),
@@ -53,6 +59,10 @@ impl PostgresFault {
         Self::Away(what.as_ref().into())
     }
 
+    pub(super) fn in_use(what: impl AsRef<str>) -> Self {
+        Self::InUse(what.as_ref().into())
+    }
+
     pub(super) fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Database(error) => error.code(),
@@ -65,7 +75,7 @@ impl PostgresFault {
             Self::Database(error) => error,
             Self::Unreadable(_) => return FaultScope::OneWrite,
             Self::Away(_) | Self::Refused(_) => return FaultScope::Connection,
-            Self::Fenced | Self::LostCommits(_) => return FaultScope::Whole,
+            Self::Fenced | Self::Succeeded | Self::InUse(_) | Self::LostCommits(_) => return FaultScope::Whole,
         };
         let Some(code) = error.code() else {
             // The driver names the step in its message alone.

@@ -1,5 +1,7 @@
 //! The fence: a row for each writer, which every batch counts up and which a later owner of the database closes.
 
+use std::time::Duration;
+
 use deadpool_postgres::ClientWrapper;
 use uuid::Uuid;
 
@@ -18,6 +20,8 @@ pub(super) struct WriterIdentity {
     /// Random for each start, as text.
     pub(super) life: String,
     pub(super) writer: i64,
+    /// Whether it is one of several nodes that share the database.
+    pub(super) is_member: bool,
 }
 
 /// A writer's row.
@@ -55,15 +59,15 @@ pub(super) enum FenceVerdict {
 
 /// How often a takeover waits for a batch that is under way before the start fails. A session that is stopped inside a batch is
 /// ended by the server meanwhile.
-const TAKEOVER_ATTEMPTS: usize = 5;
+pub(super) const TAKEOVER_ATTEMPTS: usize = 5;
 
 /// Joins as the only node: takes a number, closes the writers of all others, and opens its own. From then on the database
 /// refuses what they send. It waits for a batch that is under way.
-pub(super) async fn take_over(session: &ClientWrapper) -> Result<WriterIdentity, PostgresFault> {
+pub(super) async fn take_over(session: &ClientWrapper, lease: Duration) -> Result<WriterIdentity, PostgresFault> {
     let mut attempt = 1;
     loop {
         session.batch_execute(BEGIN).await?;
-        let taken = take_over_within(session).await;
+        let taken = take_over_within(session, lease).await;
         session.batch_execute(if taken.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
         match taken {
             Err(fault) if fault.scope() == FaultScope::TryAgain && attempt < TAKEOVER_ATTEMPTS => attempt += 1,
@@ -72,26 +76,80 @@ pub(super) async fn take_over(session: &ClientWrapper) -> Result<WriterIdentity,
     }
 }
 
-async fn take_over_within(session: &ClientWrapper) -> Result<WriterIdentity, PostgresFault> {
+async fn take_over_within(session: &ClientWrapper, lease: Duration) -> Result<WriterIdentity, PostgresFault> {
     // One start after the other.
-    session.rows("SELECT pg_advisory_xact_lock(hashtext('chancery take over'))", &[]).await?;
-    let node = columns::number(session, "SELECT nextval('node_numbers')", &[]).await?;
-    let life = Uuid::now_v7().to_string();
+    lock_starts(session).await?;
+    refuse_beside_members(session).await?;
+    let (node, life) = new_life(session).await?;
     // Rows that were closed before are of no use to anyone: their nodes had a whole start to read them.
     session.execute("DELETE FROM writers WHERE closed", &[]).await?;
     session.execute("DELETE FROM nodes WHERE node NOT IN (SELECT node FROM writers)", &[]).await?;
     session.execute("UPDATE writers SET closed = true", &[]).await?;
-    let made = "INSERT INTO nodes (node, life, version) VALUES ($1, $2::text::uuid, $3)";
-    session.execute(made, &[&node, &life, &env!("CARGO_PKG_VERSION")]).await?;
-    let opened = "INSERT INTO writers (node, life, writer, batch, closed) VALUES ($1, $2::text::uuid, $3, 0, false)";
-    session.execute(opened, &[&node, &life, &PLAIN_WRITER]).await?;
+    // Members whose leases are over find out that they have to join again. What they held is this node's now.
+    session.execute("UPDATE nodes SET successor = $1 WHERE successor IS NULL AND NOT gone", &[&node]).await?;
+    session.execute("UPDATE tasks SET node = NULL WHERE node IS NOT NULL", &[]).await?;
+    session.execute("UPDATE tasks SET released = false WHERE released", &[]).await?;
+    session.execute("DELETE FROM forwarded_calls", &[]).await?;
+    let made = "INSERT INTO nodes (node, life, version, role, exclusive, lease_until)
+                VALUES ($1, $2::text::uuid, $3, session_user::text, true, now() + make_interval(secs => $4))";
+    session.execute(made, &[&node, &life, &env!("CARGO_PKG_VERSION"), &lease.as_secs_f64()]).await?;
+    open_writer(session, node, &life).await?;
     ended_counts::gather(session, node).await?;
-    Ok(WriterIdentity { node, life, writer: PLAIN_WRITER })
+    Ok(WriterIdentity { node, life, writer: PLAIN_WRITER, is_member: false })
+}
+
+/// One start after the other, until the transaction ends.
+pub(super) async fn lock_starts(session: &ClientWrapper) -> Result<(), PostgresFault> {
+    session.rows("SELECT pg_advisory_xact_lock(hashtext('chancery take over'))", &[]).await?;
+    Ok(())
+}
+
+/// The number of this start, and its random name.
+pub(super) async fn new_life(session: &ClientWrapper) -> Result<(i64, String), PostgresFault> {
+    let node = columns::number(session, "SELECT nextval('node_numbers')", &[]).await?;
+    Ok((node, Uuid::now_v7().to_string()))
+}
+
+pub(super) async fn open_writer(session: &ClientWrapper, node: i64, life: &String) -> Result<(), PostgresFault> {
+    let opened = "INSERT INTO writers (node, life, writer, batch, closed) VALUES ($1, $2::text::uuid, $3, 0, false)";
+    session.execute(opened, &[&node, life, &PLAIN_WRITER]).await?;
+    Ok(())
+}
+
+const LIVE_MEMBERS: &str = "SELECT node, extract(epoch FROM lease_until - now())::float8 FROM nodes
+     WHERE NOT exclusive AND NOT gone AND successor IS NULL AND lease_until >= now() ORDER BY lease_until DESC";
+
+async fn refuse_beside_members(session: &ClientWrapper) -> Result<(), PostgresFault> {
+    let members = session.rows(LIVE_MEMBERS, &[]).await?;
+    let Some(last) = members.first() else { return Ok(()) };
+    let (node, seconds): (i64, f64) = (last.try_get(0)?, last.try_get(1)?);
+    Err(PostgresFault::in_use(format!(
+        "{} nodes share this database, the last of them node {node} with a lease of {seconds:.0} s: join them, or stop them first",
+        members.len()
+    )))
 }
 
 const ROW: &str = "SELECT batch, closed FROM writers WHERE node = $1 AND life = $2::text::uuid AND writer = $3";
 
 impl WriterIdentity {
+    /// The node that tasks made by this writer are held by.
+    pub(super) fn holder(&self) -> Option<i64> {
+        self.is_member.then_some(self.node)
+    }
+
+    /// The book of the record that it writes.
+    pub(super) fn book(&self) -> i64 {
+        if self.is_member { self.node } else { 0 }
+    }
+
+    /// What the writer's row says about a batch, in the words that fit this node.
+    pub(super) fn verdict(&self, row: Option<FenceRow>, sent: i64) -> FenceVerdict {
+        match FenceRow::verdict(row, sent) {
+            FenceVerdict::Refused(PostgresFault::Fenced) if self.is_member => FenceVerdict::Refused(PostgresFault::Succeeded),
+            verdict => verdict,
+        }
+    }
+
     pub(super) async fn row(&self, session: &ClientWrapper) -> Result<Option<FenceRow>, PostgresFault> {
         self.read(session, ROW).await
     }

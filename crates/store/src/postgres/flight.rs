@@ -8,7 +8,7 @@ use std::time::Duration;
 use deadpool_postgres::ClientWrapper;
 use futures::future::{BoxFuture, join_all};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{SimpleQueryMessage, Statement};
+use tokio_postgres::{Row, SimpleQueryMessage, Statement};
 
 use super::batch_sql::last_check;
 use super::columns::SqlValues;
@@ -33,10 +33,20 @@ pub(super) struct FlightStatement<'v> {
     pub(super) values: Vec<&'v (dyn ToSql + Sync)>,
 }
 
+/// The first row that each statement of a flight answered.
+#[derive(Debug)]
+pub(super) struct FlightAnswers(Vec<Option<Row>>);
+
+impl FlightAnswers {
+    pub(super) fn of(&self, place: usize) -> Option<&Row> {
+        self.0.get(place)?.as_ref()
+    }
+}
+
 /// What is known after a flight.
 #[derive(Debug)]
 pub(super) enum FlightEnd {
-    In,
+    In(FlightAnswers),
     /// Nothing of it is.
     Out(PostgresFault),
     /// The answer is lost.
@@ -105,9 +115,9 @@ pub(super) async fn send(
         identity.writer
     );
     let flight = async {
-        let mut answers: Vec<BoxFuture<'_, Result<(), PostgresFault>>> = Vec::with_capacity(all.len() + 1);
+        let mut answers: Vec<BoxFuture<'_, Result<Option<Row>, PostgresFault>>> = Vec::with_capacity(all.len() + 1);
         if opening != FlightOpening::Fenced {
-            answers.push(Box::pin(async { Ok(session.batch_execute(&opening_text).await?) }));
+            answers.push(Box::pin(async { Ok(session.batch_execute(&opening_text).await.map(|()| None)?) }));
         }
         for (statement, values) in prepared.iter().zip(&values) {
             answers.push(Box::pin(async { answered(session, statement, values).await }));
@@ -118,18 +128,20 @@ pub(super) async fn send(
     let Ok((answers, closing)) = tokio::time::timeout(answer_timeout, flight).await else {
         return FlightEnd::Doubt(PostgresFault::away("the answer to a batch did not come in time"));
     };
-    let first_fault = answers.into_iter().find_map(Result::err);
+    let first_fault = || answers.iter().find_map(|answer| answer.as_ref().err().cloned());
     match closing {
-        Ok(messages) if confirmed(&messages) == Some(number) => FlightEnd::In,
-        Ok(_) => FlightEnd::Out(first_fault.unwrap_or_else(|| PostgresFault::away("the database did not count a batch"))),
-        Err(error) if error.as_db_error().is_some() => FlightEnd::Out(first_fault.unwrap_or_else(|| error.into())),
+        Ok(messages) if confirmed(&messages) == Some(number) => {
+            let before = answers.len() - statements.len();
+            FlightEnd::In(FlightAnswers(answers.into_iter().skip(before).map(|answer| answer.ok().flatten()).collect()))
+        }
+        Ok(_) => FlightEnd::Out(first_fault().unwrap_or_else(|| PostgresFault::away("the database did not count a batch"))),
+        Err(error) if error.as_db_error().is_some() => FlightEnd::Out(first_fault().unwrap_or_else(|| error.into())),
         Err(error) => FlightEnd::Doubt(error.into()),
     }
 }
 
-async fn answered(session: &ClientWrapper, statement: &Statement, values: &SqlValues<'_>) -> Result<(), PostgresFault> {
-    session.query(statement, values).await?;
-    Ok(())
+async fn answered(session: &ClientWrapper, statement: &Statement, values: &SqlValues<'_>) -> Result<Option<Row>, PostgresFault> {
+    Ok(session.query(statement, values).await?.into_iter().next())
 }
 
 /// Takes back what the transaction did, and asks the writer's row what that means.
@@ -139,7 +151,7 @@ pub(super) async fn take_back(
     number: i64,
 ) -> Result<FenceVerdict, PostgresFault> {
     session.batch_execute("ROLLBACK").await?;
-    Ok(super::fence::FenceRow::verdict(identity.row(session).await?, number))
+    Ok(identity.verdict(identity.row(session).await?, number))
 }
 
 /// The number of the last batch, from the answer to the last statement.

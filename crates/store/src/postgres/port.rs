@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chancery_core::{
-    Append, Appended, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, KeptKeys, Keyed, LedgerRow, LedgerSnapshot, Link,
-    ListCursor, ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, RecordedWrite, Spend, SpentNonce,
+    Append, Appended, Cluster, Decision, ExpiryPlan, Freeze, FreezeScope, Governed, KeptKeys, Keyed, LedgerRow, LedgerSnapshot,
+    Link, ListCursor, ListFilter, LogEntry, Names, NonceVerdict, PastSpend, Record, RecordNote, RecordedWrite, Spend, SpentNonce,
     Store, StoreError, Stored, SweepPlan, TaskListing, TaskSnapshot, TreeCost,
 };
 use chancery_protocol::{AgentName, Caller, ContextId, TaskId, Timestamp, TraceId};
@@ -86,6 +86,10 @@ impl Store for PostgresStore {
         bytes: u64,
     ) -> Result<Vec<Arc<LogEntry>>, StoreError> {
         read!(self.readers, "reading a log", |db| entries::read(db, task.as_str(), after, limit, bytes))
+    }
+
+    async fn entries_of(&self, tasks: &[(TaskId, u64)], bytes: u64) -> Result<Vec<Vec<Arc<LogEntry>>>, StoreError> {
+        read!(self.readers, "reading several logs", |db| entries::read_several(db, tasks, bytes))
     }
 
     async fn keep_snapshot(&self, snapshot: TaskSnapshot) -> Result<(), StoreError> {
@@ -212,6 +216,10 @@ impl Store for PostgresStore {
         self.record.clone().map(|record| record as Arc<dyn Record>)
     }
 
+    fn cluster(&self) -> Option<Arc<dyn Cluster>> {
+        self.member.clone().map(|member| member as Arc<dyn Cluster>)
+    }
+
     async fn sweep(&self, plan: SweepPlan) -> Result<u64, StoreError> {
         self.requests.tidy("forgetting old tasks", plan, |plan, state| Box::pin(sweep::sweep(state, *plan))).await
     }
@@ -251,10 +259,18 @@ impl Store for PostgresStore {
         let ending = async {
             drop(open.queue.send(QueuedWrite { request: WriteRequest::Close, until: Instant::now() + patience }).await);
             drop(open.queue);
-            open.task.await
+            let written = open.task.await;
+            if let Some(lease) = open.lease {
+                lease.end(patience).await;
+            }
+            if let Some(member) = &self.member {
+                member.close(patience).await;
+            }
+            written
         };
         let ended = tokio::time::timeout(patience, ending).await;
         self.readers.close();
+        self.member.iter().for_each(|member| member.stop());
         match ended {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(StoreError::caused_by("waiting for the store's writer failed", error)),

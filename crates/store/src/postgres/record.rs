@@ -18,6 +18,8 @@ pub(super) struct PostgresRecord {
     pub(super) scribe: Arc<dyn Scribe>,
     pub(super) requests: WriteRequests,
     pub(super) readers: PostgresReaders,
+    /// A member of a cluster writes and reads a book of its own.
+    pub(super) book: i64,
 }
 
 #[async_trait]
@@ -48,43 +50,46 @@ impl Record for PostgresRecord {
     }
 
     async fn blocks(&self, from: u64, most: usize) -> Result<Vec<Block>, StoreError> {
-        read!(self.readers, "reading the record", |db| blocks(db, from, most))
+        read!(self.readers, "reading the record", |db| blocks(db, self.book, from, most))
     }
 
     async fn checkpoints(&self, after: u64) -> Result<Vec<Checkpoint>, StoreError> {
-        read!(self.readers, "reading the record's checkpoints", |db| checkpoints(db, after))
+        read!(self.readers, "reading the record's checkpoints", |db| checkpoints(db, self.book, after))
     }
 
     async fn forget(&self, before: u64) -> Result<u64, StoreError> {
         let what = "forgetting old entries of the record";
         self.requests
-            .perform(what, before, |before, state| Box::pin(async move { forget(&*state.session()?, *before).await }))
+            .perform(what, before, |before, state| {
+                Box::pin(async move { forget(&*state.session()?, state.identity.book(), *before).await })
+            })
             .await
     }
 }
 
 /// A seal signs all that the checkpoints before it in its segment did. They would be gone through at each look at the record.
-async fn drop_signed_before<D: DatabaseSession>(db: &D, end: u64) -> Result<(), PostgresFault> {
-    let sql = "DELETE FROM record_checkpoints WHERE covers <= $1 AND NOT sealed";
-    db.execute(sql, &[&end.cast_signed()]).await?;
+async fn drop_signed_before<D: DatabaseSession>(db: &D, book: i64, end: u64) -> Result<(), PostgresFault> {
+    let sql = "DELETE FROM record_checkpoints WHERE book = $1 AND covers <= $2 AND NOT sealed";
+    db.execute(sql, &[&book, &end.cast_signed()]).await?;
     Ok(())
 }
 
 const CHECKPOINT: &str = "SELECT number, covers, sealed, at, body, signature FROM record_checkpoints";
 
 /// Where the record goes on after a restart.
-pub(super) async fn end<D: DatabaseSession>(db: &D) -> Result<RecordEnd, PostgresFault> {
-    let newest = columns::row(db, &format!("{CHECKPOINT} ORDER BY number DESC LIMIT 1"), &[]).await?;
+pub(super) async fn end<D: DatabaseSession>(db: &D, book: i64) -> Result<RecordEnd, PostgresFault> {
+    let newest = columns::row(db, &format!("{CHECKPOINT} WHERE book = $1 ORDER BY number DESC LIMIT 1"), &[&book]).await?;
     let newest = newest.as_ref().map(checkpoint).transpose()?;
-    let sealed = columns::row(db, &format!("{CHECKPOINT} WHERE sealed ORDER BY number DESC LIMIT 1"), &[]).await?;
+    let sealed = format!("{CHECKPOINT} WHERE book = $1 AND sealed ORDER BY number DESC LIMIT 1");
+    let sealed = columns::row(db, &sealed, &[&book]).await?;
     let sealed = sealed.as_ref().map(checkpoint).transpose()?;
     let open = sealed.as_ref().map_or(0, |sealed| sealed.end);
-    Ok(RecordEnd { blocks: blocks(db, open, usize::MAX).await?, sealed, newest })
+    Ok(RecordEnd { blocks: blocks(db, book, open, usize::MAX).await?, sealed, newest })
 }
 
-async fn blocks<D: DatabaseSession>(db: &D, from: u64, most: usize) -> Result<Vec<Block>, PostgresFault> {
-    let sql = "SELECT first, count, at, hash, entries FROM record WHERE first >= $1 ORDER BY first LIMIT $2";
-    columns::each(db.rows(sql, &[&from.cast_signed(), &limit(most)]).await?, |row| {
+async fn blocks<D: DatabaseSession>(db: &D, book: i64, from: u64, most: usize) -> Result<Vec<Block>, PostgresFault> {
+    let sql = "SELECT first, count, at, hash, entries FROM record WHERE book = $1 AND first >= $2 ORDER BY first LIMIT $3";
+    columns::each(db.rows(sql, &[&book, &from.cast_signed(), &limit(most)]).await?, |row| {
         Ok(Block {
             first: row.count(0)?,
             count: row.count(1)?,
@@ -95,15 +100,15 @@ async fn blocks<D: DatabaseSession>(db: &D, from: u64, most: usize) -> Result<Ve
     })
 }
 
-async fn checkpoints<D: DatabaseSession>(db: &D, after: u64) -> Result<Vec<Checkpoint>, PostgresFault> {
-    let sql = format!("{CHECKPOINT} WHERE covers > $1 ORDER BY number");
-    columns::each(db.rows(&sql, &[&after.cast_signed()]).await?, checkpoint)
+async fn checkpoints<D: DatabaseSession>(db: &D, book: i64, after: u64) -> Result<Vec<Checkpoint>, PostgresFault> {
+    let sql = format!("{CHECKPOINT} WHERE book = $1 AND covers > $2 ORDER BY number");
+    columns::each(db.rows(&sql, &[&book, &after.cast_signed()]).await?, checkpoint)
 }
 
 /// Part of a batch's transaction. The seals stay.
-async fn forget<D: DatabaseSession>(db: &D, before: u64) -> Result<u64, PostgresFault> {
-    let gone = db.execute("DELETE FROM record WHERE first < $1", &[&before.cast_signed()]).await?;
-    drop_signed_before(db, before).await?;
+async fn forget<D: DatabaseSession>(db: &D, book: i64, before: u64) -> Result<u64, PostgresFault> {
+    let gone = db.execute("DELETE FROM record WHERE book = $1 AND first < $2", &[&book, &before.cast_signed()]).await?;
+    drop_signed_before(db, book, before).await?;
     Ok(gone)
 }
 

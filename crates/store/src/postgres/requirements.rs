@@ -26,7 +26,7 @@ const FORBIDDEN: &str = "SELECT coalesce(string_agg(c.relname::text, ', ' ORDER 
        AND NOT (has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
                 AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))";
 
-const OURS: [&str; 6] = ["schema_steps", "tasks", "log", "writers", "lanes", "record"];
+const OURS: [&str; 8] = ["schema_steps", "tasks", "log", "nodes", "writers", "forwarded_calls", "lanes", "record"];
 
 /// What the database says of itself and of the role.
 #[derive(Clone, Debug, PartialEq, Eq)]

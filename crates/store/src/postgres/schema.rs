@@ -15,7 +15,11 @@ struct SchemaStep {
     sql: &'static str,
 }
 
-const STEPS: [SchemaStep; 1] = [SchemaStep { version: 1, compatible_from: 1, sql: include_str!("schema/v1.sql") }];
+const STEPS: [SchemaStep; 2] = [
+    SchemaStep { version: 1, compatible_from: 1, sql: include_str!("schema/v1.sql") },
+    // A program that knows nothing of leases would shut out every member at its start.
+    SchemaStep { version: 2, compatible_from: 2, sql: include_str!("schema/v2.sql") },
+];
 
 /// The newest version that this program knows.
 const NEWEST: i64 = STEPS[STEPS.len() - 1].version;

@@ -51,6 +51,10 @@ struct DueTask {
 pub(super) async fn sweep(state: &mut WriterState, plan: SweepPlan) -> Result<u64, PostgresFault> {
     let session = state.session()?;
     let db = &*session;
+    // Of several nodes one sweeps: another would count the same tasks as gone.
+    if !columns::holds(db, "SELECT pg_try_advisory_xact_lock(hashtext('chancery sweep'))").await? {
+        return Ok(0);
+    }
     let too_many = match plan.keep_at_most {
         Some(keep) => ended_counts::finished(db).await?.saturating_sub(keep),
         None => 0,
@@ -119,7 +123,7 @@ async fn due(state: &mut WriterState, plan: SweepPlan, too_many: u64, since: Tim
     }
 }
 
-const WITHDRAW: &str = "SELECT num, stage, lanes > 0, key, tenant, owner, agent, state, message_only FROM tasks
+const WITHDRAW: &str = "SELECT num, stage, lanes > 0, key, tenant, owner, agent, state, message_only, watched, node FROM tasks
      WHERE id = $1 AND seq = 1 FOR UPDATE";
 
 /// Part of a batch's transaction: takes a task back that was made and nothing more. Answers whether there was one.
@@ -127,6 +131,10 @@ pub(super) async fn withdraw(state: &mut WriterState, task: &TaskId) -> Result<b
     let session = state.session()?;
     let db = &*session;
     let Some(row) = columns::row(db, WITHDRAW, &[&columns::sought(task.as_str())]).await? else { return Ok(false) };
+    let (is_watched, holder): (bool, Option<i64>) = (row.try_get(9)?, row.try_get(10)?);
+    if holder.is_some() && holder != state.identity.holder() {
+        return Ok(false);
+    }
     if row.try_get::<_, i64>(1)? == TaskStage::Finished as i64 {
         state.ended.remove_row(&row, 4)?;
     }
@@ -134,6 +142,11 @@ pub(super) async fn withdraw(state: &mut WriterState, task: &TaskId) -> Result<b
         // Another task may have the key by now.
         let sql = "DELETE FROM keys WHERE tenant = $1 AND owner = $2 AND key = $3 AND task = $4";
         db.execute(sql, &[&&*row.text(4)?, &&*row.text(5)?, &&*key, &task.as_str()]).await?;
+    }
+    if is_watched {
+        let sql = "UPDATE writers SET told = batch WHERE node = $1 AND writer = $2";
+        db.execute(sql, &[&state.identity.node, &state.identity.writer]).await?;
+        state.news.add_task(task, 0);
     }
     state.set_open(task, None);
     remove(db, &[DueTask { num: row.try_get(0)?, told: row.try_get(2)?, cost: None }]).await?;

@@ -1,6 +1,6 @@
 //! The rows that a batch writes for its appends, as one array for each column.
 
-use chancery_core::{Idempotency, Link, Progress, Spend, TaskRecord};
+use chancery_core::{CallAnswer, Idempotency, Link, Progress, Spend, TaskRecord};
 use chancery_protocol::{ContextId, TaskId, Timestamp};
 use tokio_postgres::types::ToSql;
 
@@ -73,6 +73,7 @@ column_arrays! {
         settled_at: Option<i64> => "bigint",
         estimated_by: Option<i64> => "bigint",
         known_by: Option<i64> => "bigint",
+        node: Option<i64> => "bigint",
     }
 }
 
@@ -148,6 +149,14 @@ column_arrays! {
 }
 
 column_arrays! {
+    /// Calls of other nodes that appends answer.
+    AnsweredCalls {
+        num: i64 => "bigint",
+        answer: &'v [u8] => "bytea",
+    }
+}
+
+column_arrays! {
     EndedRows {
         node: i64 => "bigint",
         tenant: &'v str => "text",
@@ -161,6 +170,7 @@ column_arrays! {
 
 column_arrays! {
     RecordBlocks {
+        book: i64 => "bigint",
         first: i64 => "bigint",
         count: i64 => "bigint",
         at: i64 => "bigint",
@@ -171,6 +181,7 @@ column_arrays! {
 
 column_arrays! {
     RecordCheckpoints {
+        book: i64 => "bigint",
         number: i64 => "bigint",
         covers: i64 => "bigint",
         sealed: bool => "boolean",
@@ -178,6 +189,15 @@ column_arrays! {
         body: &'v [u8] => "bytea",
         signature: &'v [u8] => "bytea",
     }
+}
+
+/// The columns of a task that is made that are neither of the task nor of its governance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewTaskRow {
+    pub(super) num: i64,
+    pub(super) lanes: i64,
+    /// The node that holds it, in a cluster.
+    pub(super) node: Option<i64>,
 }
 
 /// How a task that is made is governed, as far as its row says so.
@@ -194,14 +214,14 @@ pub(super) struct GovernedColumns<'v> {
 impl<'v> MadeTasks<'v> {
     pub(super) fn add(
         &mut self,
-        num: i64,
+        row: NewTaskRow,
         task: &'v TaskRecord,
         progress: &Progress,
         key: Option<&'v Idempotency>,
-        lanes: i64,
         governed: Option<GovernedColumns<'v>>,
     ) {
         let amount = |at: usize| governed.map(|governed| governed.spend.amounts[at]);
+        let NewTaskRow { num, lanes, node } = row;
         self.push(
             num,
             task.id.as_str(),
@@ -237,6 +257,7 @@ impl<'v> MadeTasks<'v> {
             governed.and_then(|governed| governed.spend.settled_at),
             governed.map(|governed| governed.spend.estimated_by),
             governed.and_then(|governed| governed.spend.known_by),
+            node,
         );
     }
 }
@@ -305,6 +326,12 @@ impl<'v> KeptDecisions<'v> {
     }
 }
 
+impl<'v> AnsweredCalls<'v> {
+    pub(super) fn add(&mut self, answer: &'v CallAnswer) {
+        self.push(answer.number.0, &answer.body);
+    }
+}
+
 impl<'v> EndedRows<'v> {
     pub(super) fn of(node: i64, changes: &'v EndedChanges) -> Self {
         let mut rows = Self::default();
@@ -316,21 +343,21 @@ impl<'v> EndedRows<'v> {
 }
 
 impl<'v> RecordBlocks<'v> {
-    pub(super) fn of(blocks: &'v [chancery_core::Block]) -> Self {
+    pub(super) fn of(book: i64, blocks: &'v [chancery_core::Block]) -> Self {
         let mut rows = Self::default();
         for block in blocks {
-            rows.push(block.first.cast_signed(), block.count.cast_signed(), block.at.micros(), &block.hash, &block.entries);
+            rows.push(book, block.first.cast_signed(), block.count.cast_signed(), block.at.micros(), &block.hash, &block.entries);
         }
         rows
     }
 }
 
 impl<'v> RecordCheckpoints<'v> {
-    pub(super) fn of(checkpoints: &'v [chancery_core::Checkpoint]) -> Self {
+    pub(super) fn of(book: i64, checkpoints: &'v [chancery_core::Checkpoint]) -> Self {
         let mut rows = Self::default();
         for one in checkpoints {
             let (number, covers) = (one.number.cast_signed(), one.end.cast_signed());
-            rows.push(number, covers, one.sealed, one.at.micros(), one.body.as_bytes(), &one.signature);
+            rows.push(book, number, covers, one.sealed, one.at.micros(), one.body.as_bytes(), &one.signature);
         }
         rows
     }

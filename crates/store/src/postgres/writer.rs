@@ -48,7 +48,8 @@ impl BatchWriter {
     ) -> Self {
         let options = connector.options();
         let (batch_limit, answer_timeout) = (options.batch_limit.clamp(1, MOST_IN_BATCH), options.answer_timeout());
-        Self { connector, queue, health, state, sql: BatchSql::new(), number: 0, batch_limit, answer_timeout }
+        let sql = BatchSql::new(state.identity.is_member);
+        Self { connector, queue, health, state, sql, number: 0, batch_limit, answer_timeout }
     }
 
     /// Works until the queue is closed and empty.
@@ -99,6 +100,7 @@ impl BatchWriter {
 
     /// All of it in one transaction. If one write turns out to be impossible, each gets a transaction of its own.
     async fn write(&mut self, mut batch: Vec<QueuedWrite>, mut careful: bool) {
+        let _busy = self.health.begin();
         let mut opening = FlightOpening::Begin;
         let mut wait = FIRST_WAIT;
         let mut last_fault = None;
@@ -214,7 +216,7 @@ impl BatchWriter {
         let session = self.state.session()?;
         session.batch_execute(BEGIN).await?;
         let row = self.state.identity.locked_row(&session).await?;
-        let verdict = super::fence::FenceRow::verdict(row, self.number + 1);
+        let verdict = self.state.identity.verdict(row, self.number + 1);
         if !matches!(verdict, FenceVerdict::Out) {
             // With a synchronous standby, the answer to this commit comes after the batch is there too.
             session.batch_execute("COMMIT").await?;

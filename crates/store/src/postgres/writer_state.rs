@@ -8,6 +8,7 @@ use chancery_protocol::{TaskId, Timestamp};
 use deadpool_postgres::ClientWrapper;
 use foldhash::fast::RandomState;
 
+use super::cluster::{WakeupNews, WakeupOutbox};
 use super::columns;
 use super::ended_counts::EndedChanges;
 use super::fault::PostgresFault;
@@ -44,6 +45,12 @@ pub(super) struct WriterState {
     pub(super) sweep: SweepPosition,
     /// The next number for a task, and the first that is not this node's.
     numbers: (i64, i64),
+    /// What the transaction that runs has for other nodes.
+    pub(super) news: WakeupNews,
+    /// Where that goes once the transaction is durable, in a cluster.
+    pub(super) wakeups: Option<Arc<WakeupOutbox>>,
+    /// Whether this node has left its cluster: it makes and takes no task any more.
+    pub(super) has_left: bool,
 }
 
 impl WriterState {
@@ -58,6 +65,9 @@ impl WriterState {
             nonces,
             sweep: SweepPosition::default(),
             numbers: (0, 0),
+            news: WakeupNews::default(),
+            wakeups: None,
+            has_left: false,
         }
     }
 
@@ -89,6 +99,10 @@ impl WriterState {
         self.chain.iter_mut().for_each(|chain| chain.written());
         self.ended.forget();
         self.lines.0.clear();
+        let news = std::mem::take(&mut self.news);
+        if let Some(wakeups) = &self.wakeups {
+            wakeups.add(news);
+        }
     }
 
     /// The transaction failed: everything is what it was before it.
@@ -96,6 +110,7 @@ impl WriterState {
         self.chain.iter_mut().for_each(|chain| chain.undo());
         self.ended.forget();
         self.lines.0.clear();
+        self.news = WakeupNews::default();
         self.nonces = nonces_before;
     }
 

@@ -74,7 +74,7 @@ impl Health {
     pub(super) fn note(&self, what: &str, fault: &SqliteFault) {
         let reason = || format!("{what} failed: {fault}");
         match fault.trouble() {
-            StoreTrouble::None => return,
+            StoreTrouble::None | StoreTrouble::HeldElsewhere | StoreTrouble::CallWithdrawn => return,
             StoreTrouble::Unavailable | StoreTrouble::Away => {
                 let mut state = self.state();
                 if state.failing.is_none() {

@@ -102,6 +102,11 @@ impl TestDatabase {
         PostgresStore::open(PostgresOptions::at(self.url())).await.unwrap()
     }
 
+    /// A store of one of several nodes.
+    pub(crate) async fn join(&self) -> PostgresStore {
+        PostgresStore::join(PostgresOptions::at(self.url())).await.unwrap()
+    }
+
     /// A session beside the store's, for what an operator or a fault does.
     pub(crate) async fn session(&self) -> tokio_postgres::Client {
         session(&self.url()).await

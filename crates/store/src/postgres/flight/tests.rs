@@ -42,8 +42,8 @@ struct Owned {
 async fn owned() -> Owned {
     let database = tokio::task::spawn_blocking(TestDatabase::make).await.unwrap();
     let session = DatabaseConnector::new(PostgresOptions::at(database.url())).unwrap().open().await.unwrap();
-    let identity = take_over(&session).await.unwrap();
-    Owned { session, identity, sql: BatchSql::new(), _database: database }
+    let identity = take_over(&session, Duration::from_secs(10)).await.unwrap();
+    Owned { session, identity, sql: BatchSql::new(false), _database: database }
 }
 
 impl Owned {
@@ -77,9 +77,43 @@ async fn a_statement_that_cannot_be_encoded_keeps_the_whole_flight_out() {
         assert_eq!(owned.rows().await, 0, "place {place}");
     }
     // The session is as good as before.
-    assert!(matches!(owned.send(1, FlightOpening::Begin, &[&good, &good]).await, FlightEnd::In));
+    assert!(matches!(owned.send(1, FlightOpening::Begin, &[&good, &good]).await, FlightEnd::In(_)));
     assert_eq!(owned.rows().await, 2);
     assert_eq!(owned.identity.row(&owned.session).await.unwrap(), Some(FenceRow { batch: 1, closed: false }));
+}
+
+/// A call of another node is answered with the rest of the batch, or not at all, whichever statement never runs.
+#[tokio::test]
+async fn a_forwarded_call_is_answered_with_the_whole_flight_or_not_at_all() {
+    let owned = owned().await;
+    let made = "INSERT INTO forwarded_calls (num, from_node, to_node, task, state, body) VALUES (7, 99, $1, 't', 1, '')";
+    owned.session.execute(made, &[&owned.identity.node]).await.unwrap();
+    let good: Vec<Vec<u8>> = vec![b"[]".to_vec()];
+    let numbers: Vec<i64> = vec![7];
+    let send = async |number: i64, answer: &(dyn ToSql + Sync), entries: &(dyn ToSql + Sync)| {
+        let answers = vec![&numbers as &(dyn ToSql + Sync), answer, &owned.identity.node];
+        let log = vec![&numbers as &(dyn ToSql + Sync), &numbers, &numbers, entries];
+        let statements = [
+            FlightStatement { sql: &owned.sql.answers, rows: 1, values: answers },
+            FlightStatement { sql: &owned.sql.log, rows: 1, values: log },
+        ];
+        let opening = FlightOpening::Begin;
+        let (identity, fence) = (&owned.identity, &owned.sql.fence);
+        send(&owned.session, identity, fence, number, opening, &statements, Duration::from_secs(20)).await
+    };
+    for (answer, entries) in [(&Unencodable as &(dyn ToSql + Sync), &good as &(dyn ToSql + Sync)), (&good, &Unencodable)] {
+        let FlightEnd::Out(fault) = send(1, answer, entries).await else { panic!("a statement never ran") };
+        assert_eq!(fault.scope(), FaultScope::OneWrite, "{fault}");
+        owned.session.batch_execute("ROLLBACK").await.unwrap();
+        let waits = "SELECT count(*) FROM forwarded_calls WHERE state = 1 AND answer IS NULL";
+        assert_eq!(columns::number(&owned.session, waits, &[]).await.unwrap(), 1);
+    }
+    let FlightEnd::In(answers) = send(1, &good, &good).await else { panic!("it is whole") };
+    let row = answers.of(0).unwrap();
+    assert_eq!((row.get::<_, Vec<i64>>(2), row.get::<_, Vec<i64>>(3)), (vec![7], vec![99]));
+    // A call that waits no more keeps the flight out.
+    let FlightEnd::Out(fault) = send(2, &good, &good).await else { panic!("it was answered before") };
+    assert_eq!(fault.scope(), FaultScope::OneWrite, "{fault}");
 }
 
 #[tokio::test]

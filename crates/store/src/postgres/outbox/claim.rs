@@ -60,7 +60,7 @@ pub(in crate::postgres) async fn orphan_all(session: &ClientWrapper) -> Result<(
     released
 }
 
-async fn release_leases<D: DatabaseSession>(db: &D) -> Result<(), PostgresFault> {
+pub(in crate::postgres) async fn release_leases<D: DatabaseSession>(db: &D) -> Result<(), PostgresFault> {
     let mut moved = BTreeSet::new();
     for LaneCursor { mut cursor, lane, origin } in rows::cursors(db, "WHERE l.lease_until > 0", &[]).await? {
         if cursor.orphan() {

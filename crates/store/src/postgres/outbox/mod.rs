@@ -22,7 +22,7 @@ use chancery_core::{RecordNote, RecordedWrite, Scribe, StoreError};
 use chancery_protocol::{TaskId, Timestamp};
 
 pub(super) use self::begin::{begin_with_task, count, tell};
-pub(super) use self::claim::orphan_all;
+pub(super) use self::claim::{orphan_all, release_leases};
 pub(super) use self::register::remove_all;
 use super::PostgresStore;
 use super::columns::{limit, sought};

@@ -11,6 +11,7 @@ on_every_store! {
     a_task_is_found_as_it_was_recorded,
     entries_are_read_in_pages_that_start_anywhere,
     a_page_weighs_what_it_may_and_has_at_least_one_entry,
+    what_is_new_of_several_tasks_is_read_at_once,
     every_kind_of_entry_is_read_back_whole,
     members_nobody_knows_are_read_back_in_their_spelling,
     another_owners_task_is_no_task,
@@ -95,6 +96,41 @@ async fn a_page_weighs_what_it_may_and_has_at_least_one_entry(Opened { store, ..
         }
     }
     assert_eq!(store.entries_within(&task.id, 9, 10, 10).await.unwrap(), Vec::new());
+}
+
+async fn what_is_new_of_several_tasks_is_read_at_once(Opened { store, .. }: Opened) {
+    let mut logs = Vec::new();
+    for (id, sizes) in [("t1", [100, 400_000, 100]), ("t2", [100; 3]), ("t3", [300_000; 3])] {
+        let task = task(id);
+        store.append(creation(&task)).await.unwrap();
+        for (bytes, seq) in sizes.iter().zip(2..) {
+            store.append(Append { entries: vec![large_piece(seq, *bytes)], ..pieces(&task, seq, seq) }).await.unwrap();
+        }
+        logs.push(store.entries(&task.id, 0, usize::MAX).await.unwrap());
+    }
+    for bytes in [1, 500, 1_000_000] {
+        for after in 0..5 {
+            // In any order, some of them twice, and one that is not there.
+            let asked = [("t3", after), ("t1", 4 - after), ("none", 0), ("t2", after), ("t1", 1)];
+            let asked = asked.map(|(id, after)| (chancery_protocol::TaskId::from(id), after));
+            let read = store.entries_of(&asked, bytes).await.unwrap();
+            assert_eq!(read.len(), asked.len());
+            for ((id, after), read) in asked.iter().zip(&read) {
+                let log = logs.iter().zip(["t1", "t2", "t3"]).find(|(_, name)| *name == id.as_str()).map(|(log, _)| log);
+                let Some(log) = log else {
+                    assert!(read.is_empty());
+                    continue;
+                };
+                let rest = &log[usize::try_from(*after).unwrap()..];
+                assert_eq!(read[..], rest[..read.len()], "{id} after {after}");
+                assert!(
+                    read.len() <= fitting(rest, bytes) && (rest.is_empty() || !read.is_empty()),
+                    "{id} after {after} {bytes}"
+                );
+            }
+        }
+    }
+    assert_eq!(store.entries_of(&[], 1).await.unwrap(), Vec::<Vec<_>>::new());
 }
 
 async fn every_kind_of_entry_is_read_back_whole(Opened { store, .. }: Opened) {

@@ -44,6 +44,13 @@ pub(crate) async fn postgres() -> Opened {
     Opened { outbox: Arc::clone(&store) as _, store, _folder: None, _database: Some(database) }
 }
 
+/// One of several nodes that could share the database.
+pub(crate) async fn member() -> Opened {
+    let database = tokio::task::spawn_blocking(TestDatabase::make).await.unwrap();
+    let store = Arc::new(database.join().await);
+    Opened { outbox: Arc::clone(&store) as _, store, _folder: None, _database: Some(database) }
+}
+
 /// The wrapper that other tests hook into: it has to hand every call on as it is.
 pub(crate) fn hooked() -> Opened {
     let store = Arc::new(MemoryStore::new());
@@ -57,6 +64,12 @@ macro_rules! on_every_store {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
                 super::$name(crate::contract::sample::hooked()).await;
+            })*
+        }
+        mod member {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(crate::contract::sample::member().await).await;
             })*
         }
         mod memory {

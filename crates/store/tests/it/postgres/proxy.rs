@@ -58,6 +58,9 @@ const ASKS_FOR_TLS: [u8; 4] = 80_877_103_u32.to_be_bytes();
 /// The condition that makes the fence, and one of the same length that always holds.
 const FENCE: &[u8] = b"AND batch = $7 AND NOT closed";
 const NO_FENCE: &[u8] = b"AND $7::bigint IS NOT NULL   ";
+/// What asks whether the row is closed, and one of the same length that says that it is not.
+const ASKS_FOR_CLOSED: &[u8] = b"SELECT batch, closed FROM";
+const NEVER_CLOSED: &[u8] = b"SELECT batch, false  FROM";
 
 impl FaultyProxy {
     /// Leads to a port of this machine.
@@ -151,10 +154,12 @@ async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, state: &Proxy
             let mut message: Vec<u8> = buffer.drain(..length).collect();
             // Before it starts a session, a client may ask for TLS, in the same form.
             started |= message.get(4..8) != Some(&ASKS_FOR_TLS);
-            if state.without_fence.load(Ordering::SeqCst)
-                && let Some(place) = find(&message, FENCE)
-            {
-                message[place..place + FENCE.len()].copy_from_slice(NO_FENCE);
+            if state.without_fence.load(Ordering::SeqCst) {
+                for (text, other) in [(FENCE, NO_FENCE), (ASKS_FOR_CLOSED, NEVER_CLOSED)] {
+                    if let Some(place) = find(&message, text) {
+                        message[place..place + text.len()].copy_from_slice(other);
+                    }
+                }
             }
             let point = find(&message, COMMIT).and_then(|_| state.cut.at_commit());
             if let Some(point) = point {

@@ -1,9 +1,11 @@
 //! What a database lacks is said at the start: what, why, and what to do.
 
 use chancery_core::Store;
+use chancery_protocol::TaskState;
 use chancery_store::{PostgresOptions, PostgresStore};
+use tokio_postgres::types::ToSql;
 
-use crate::contract::sample::{creation, task};
+use crate::contract::sample::{at, change, creation, task};
 use crate::server::{TestDatabase, session};
 
 async fn database() -> TestDatabase {
@@ -85,6 +87,35 @@ async fn a_server_that_is_not_there_is_named_without_the_password() {
     let refusal = refusal(format!("postgres://ada:secret@{nobody}/db")).await;
     assert!(refusal.contains(&nobody.to_string()) && refusal.contains("cannot be reached"), "{refusal}");
     assert!(!refusal.contains("secret"), "{refusal}");
+}
+
+/// As a node of version 1 left it, which had the database for itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_of_version_1_is_brought_up_and_its_tasks_go_on() {
+    let database = database().await;
+    let url = beside(&database, "version_1", "").await;
+    let session = session(&url).await;
+    session.batch_execute(include_str!("../../../src/postgres/schema/v1.sql")).await.unwrap();
+    let left = "CREATE TABLE schema_steps (version bigint PRIMARY KEY, compatible_from bigint NOT NULL, at timestamptz NOT NULL DEFAULT now());
+                INSERT INTO schema_steps (version, compatible_from) VALUES (1, 1);
+                INSERT INTO nodes (node, life, version) VALUES (nextval('node_numbers'), gen_random_uuid(), '0');
+                INSERT INTO writers (node, life, writer, batch, closed) SELECT node, life, 0, 5, false FROM nodes";
+    session.batch_execute(left).await.unwrap();
+    let running = task("running");
+    let made = "INSERT INTO tasks (num, id, context_id, agent, tenant, owner, dialect, created_at, state, status_at, seq, bytes,
+                                   message_only, stage, lanes)
+                VALUES (1, $1, $2, 'echo', 'acme', 'ada', $3, 1000, $4, 1000, 1, 100, false, 1, 0)";
+    let state = i64::from(TaskState::Submitted.number());
+    let values: [&(dyn ToSql + Sync); 4] =
+        [&running.id.as_str(), &running.context_id.as_str(), &running.dialect.as_str(), &state];
+    session.execute(made, &values).await.unwrap();
+    let member = PostgresStore::join(PostgresOptions::at(url)).await.unwrap();
+    let cluster = member.cluster().unwrap();
+    let taken = cluster.take_released(10).await.unwrap();
+    assert_eq!(taken.iter().map(|stored| stored.task.id.as_str()).collect::<Vec<_>>(), ["running"]);
+    member.append(change(&running, 2, TaskState::Completed, at(2))).await.unwrap();
+    let steps = "SELECT max(version) FROM schema_steps";
+    assert_eq!(session.query_one(steps, &[]).await.unwrap().get::<_, i64>(0), 2);
 }
 
 /// Of several hosts the one that accepts writes is used, also when others do not answer.
