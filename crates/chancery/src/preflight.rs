@@ -98,8 +98,7 @@ impl Attempt<'_> {
         faults.extend(plain.map(|fault| self.places.fault("swp.listen", &fault)));
         let listen = self.config.node.listen;
         if swp.is_some_and(|swp| start_place::collide(swp, listen)) {
-            faults
-                .push(self.places.fault("swp.listen", &format!("is the port of listen = {listen}; SWP needs one of its own")));
+            faults.push(self.places.fault("swp.listen", &format!("is the port of listen = {listen}; SWP needs one of its own")));
         }
         if !self.around.offline {
             faults.extend(self.start_place());
@@ -119,7 +118,7 @@ impl Attempt<'_> {
         let listens = [("listen", Some(self.config.node.listen)), ("swp.listen", self.config.swp.door.listen)];
         let addresses = listens.into_iter().filter_map(|(key, listen)| Some((key, start_place::address_fault(listen?)?)));
         let tier = self.config.memory.tier.as_deref().filter(|tier| !tier.contains("://")).map(Path::new);
-        // The folder that nobody named is not needed by a node with --memory.
+        // Without the key the default folder counts, which a node with --memory does not need.
         let data = self.around.folder.filter(|_| self.config.node.data.is_some());
         let folders = [("data", data), ("memory.tier", tier)];
         let folders = folders.into_iter().filter_map(|(key, folder)| Some((key, start_place::folder_fault(folder?)?)));
