@@ -134,7 +134,7 @@ impl Attempt<'_> {
         let listens = [("listen", Some(self.config.node.listen)), ("swp.listen", self.config.swp.door.listen)];
         let addresses = listens.into_iter().filter_map(|(key, listen)| Some((key, start_place::address_fault(listen?)?)));
         let tier = self.config.memory.tier.as_deref().filter(|tier| !tier.contains("://")).map(Path::new);
-        // The folder that nobody named is not needed by a node with --memory.
+        // Without the key the default folder counts, which a node with --memory does not need.
         let data = self.around.folder.filter(|_| self.config.node.data.is_some());
         let folders = [("data", data), ("memory.tier", tier)];
         let folders = folders.into_iter().filter_map(|(key, folder)| Some((key, start_place::folder_fault(folder?)?)));
