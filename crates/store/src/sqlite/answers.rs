@@ -34,8 +34,8 @@ impl Drop for ToTell {
     }
 }
 
-/// Tells every requester. Those of appends that wait on one runtime are told from there, so that the thread of the writer wakes it
-/// once: on a busy core each wake-up would be a change of threads. A lone one is told from here.
+/// Answers every requester. Appends that wait on one runtime get their answers from a task there, so that the thread of the writer
+/// wakes it once: on a busy core each wake-up would be a change of threads. A lone append gets its answer from here.
 pub(super) fn tell_all(outcomes: impl Iterator<Item = Outcome>) {
     let (mut to_tell, mut runtime) = (ToTell(Vec::with_capacity(outcomes.size_hint().0)), None::<Handle>);
     for (job, done) in outcomes {
