@@ -153,7 +153,6 @@ impl Contestant {
                 | Self::Guarded(_)
                 | Self::Unrecorded(_)
                 | Self::Database(..)
-                | Self::Database(..)
                 | Self::Notifying(_)
                 | Self::Slim(_)
                 | Self::Mounted

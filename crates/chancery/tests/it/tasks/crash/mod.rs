@@ -132,6 +132,7 @@ fn kill_while_starting(home: &Home, store: &[&str], after: Duration) {
 }
 
 /// Kills as many nodes, and expects that nothing is lost.
+#[expect(clippy::print_stdout, reason = "it prints how much was checked, as the tests that call it do")]
 async fn kill_again_and_again(cycles: usize, database: Option<String>, name: &str) {
     let outcome = Torment { cycles, database, answers_first: None }.inflict(Chance::new(name)).await;
     println!(
