@@ -77,10 +77,14 @@ impl ChanceryInner {
         live: &Arc<LiveTask>,
         reason: &str,
     ) -> Result<HoldGuard, Error> {
-        let allotment = self.become_holder(member, live).await?;
+        // One that could not be resumed at once is held already.
+        let allotment = if live.is_following() { self.become_holder(member, live).await? } else { None };
         // With it, what the turn does meanwhile does not release the task.
         let guard = self.begin_hold(live).ok_or_else(|| live.broken())?;
         let state = live.stored().progress.state;
+        if live.is_worked_on() || live.is_recorded_now() {
+            return Ok(guard);
+        }
         if matches!(state, TaskState::Submitted | TaskState::Working) {
             self.resume_or_fail(live, allotment, reason).await?;
         } else if let Some(allotment) = allotment {

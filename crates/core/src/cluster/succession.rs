@@ -102,7 +102,7 @@ impl ChanceryInner {
         }
         let live = self.open(stored).await?;
         let one_at_a_time = member.lock(&live.record.id).await;
-        let guard = if live.is_following() { Some(self.take_up_held(member, &live, GONE).await?) } else { None };
+        let guard = self.take_up_held(member, &live, GONE).await?;
         drop(one_at_a_time);
         // If it waits for its caller, it is released now.
         drop(guard);
@@ -124,9 +124,7 @@ impl ChanceryInner {
         }
         let live = self.open(stored).await?;
         let _one_at_a_time = member.lock(&id).await;
-        if live.is_following() {
-            drop(self.take_up_held(member, &live, BROKEN_OFF).await?);
-        }
+        drop(self.take_up_held(member, &live, BROKEN_OFF).await?);
         Ok(())
     }
 }

@@ -62,6 +62,12 @@ impl LiveTask {
         self.lock().holds -= 1;
     }
 
+    /// Whether an update waits for the store: what is visible of the task is not its last state.
+    pub(crate) fn is_recorded_now(&self) -> bool {
+        let state = self.lock();
+        state.recording || !state.pending.is_empty()
+    }
+
     /// Whether this node holds it and has nothing to do with it.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.lock();

@@ -16,9 +16,13 @@ const FORGOTTEN: &[u8] = &[0; 32];
 const COUNTED: &str = "SELECT nonce FROM nonces JOIN unnest($1::bytea[], $2::bigint[]) AS given (spent, now)
      ON nonce = spent WHERE until >= now";
 
-/// The same nonce, of a signature that holds no more, may not be swept yet.
-const KEEP: &str = "INSERT INTO nonces SELECT * FROM unnest($1::bytea[], $2::bigint[])
-     ON CONFLICT (nonce) DO UPDATE SET until = excluded.until RETURNING xmax = 0";
+/// The same nonce, of a signature that holds no more, may not be swept yet. One that another node keeps at this moment stays as
+/// it is, and is not answered.
+const KEEP: &str = "INSERT INTO nonces AS kept (nonce, until)
+     SELECT spent, until FROM unnest($1::bytea[], $2::bigint[]) AS given (spent, until) ORDER BY spent
+     ON CONFLICT (nonce) DO UPDATE SET until = excluded.until
+     WHERE kept.until < (SELECT now FROM unnest($1::bytea[], $3::bigint[]) AS given (spent, now) WHERE spent = kept.nonce)
+     RETURNING kept.nonce, kept.xmax = 0";
 
 /// Counts no further than a key may have.
 const OF_KEY: &str = "SELECT count(*) FROM (SELECT 1 FROM nonces WHERE nonce >= $1 AND nonce <= $2 LIMIT $3) of_key";
@@ -63,8 +67,15 @@ pub(super) async fn spend<D: DatabaseSession>(
     if !fresh.is_empty() {
         let (nonces, until): (Vec<&[u8]>, Vec<i64>) =
             fresh.iter().map(|spent| (spent.nonce.as_slice(), spent.until.micros())).unzip();
-        let made = columns::each(db.rows(KEEP, &[&nonces, &until]).await?, |row| Ok(row.try_get::<_, bool>(0)?))?;
-        count += made.into_iter().filter(|made| *made).count() as u64;
+        let now: Vec<i64> = fresh.iter().map(|spent| spent.now.micros()).collect();
+        let kept = db.rows(KEEP, &[&nonces, &until, &now]).await?;
+        let kept = columns::each(kept, |row| Ok((row.digest(0)?, row.try_get::<_, bool>(1)?)))?;
+        count += kept.iter().filter(|(_, is_new)| *is_new).count() as u64;
+        for (spent, verdict) in all.iter().zip(&mut verdicts) {
+            if *verdict == NonceVerdict::Fresh && !kept.iter().any(|(nonce, _)| *nonce == spent.nonce) {
+                *verdict = NonceVerdict::Replayed;
+            }
+        }
     }
     Ok((verdicts, count))
 }

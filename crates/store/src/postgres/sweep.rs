@@ -6,7 +6,7 @@ use chancery_protocol::{TaskId, Timestamp};
 use super::columns::{self, Columns as _, DatabaseSession};
 use super::fault::PostgresFault;
 use super::writer_state::WriterState;
-use super::{decisions, ended_counts, outbox, spent};
+use super::{cluster, decisions, ended_counts, outbox, spent};
 use crate::past;
 use crate::rows::stages::TaskStage;
 
@@ -144,9 +144,7 @@ pub(super) async fn withdraw(state: &mut WriterState, task: &TaskId) -> Result<b
         db.execute(sql, &[&&*row.text(4)?, &&*row.text(5)?, &&*key, &task.as_str()]).await?;
     }
     if is_watched {
-        let sql = "UPDATE writers SET told = batch WHERE node = $1 AND writer = $2";
-        db.execute(sql, &[&state.identity.node, &state.identity.writer]).await?;
-        state.news.add_task(task, 0);
+        cluster::tell_watchers(state, task, 0).await?;
     }
     state.set_open(task, None);
     remove(db, &[DueTask { num: row.try_get(0)?, told: row.try_get(2)?, cost: None }]).await?;

@@ -30,6 +30,7 @@ pub(super) use self::join::join;
 use self::lease::LeaseSession;
 pub(super) use self::news::WakeupNews;
 pub(super) use self::outbox::WakeupOutbox;
+pub(super) use self::ownership::tell_watchers;
 pub(super) use self::refusals::{call_withdrawn, has_left, held_elsewhere};
 use super::connection::DatabaseConnector;
 use super::fault::PostgresFault;

@@ -4,7 +4,7 @@ use chancery_core::{NodeNumber, Stored, TaskHolder};
 use chancery_protocol::TaskId;
 
 use super::forwarded;
-use crate::postgres::columns::{self, DatabaseSession, limit, sought};
+use crate::postgres::columns::{self, Columns as _, DatabaseSession, limit, sought};
 use crate::postgres::ended_counts;
 use crate::postgres::fault::PostgresFault;
 use crate::postgres::find::{COLUMNS, stored};
@@ -31,12 +31,18 @@ pub(super) async fn take(state: &mut WriterState, task: &TaskId) -> Result<Optio
     holder(&*session, me, task).await
 }
 
-const RELEASE: &str = "UPDATE tasks SET node = NULL, released = $3::boolean AND stage < 3 WHERE id = $1 AND node = $2";
+const RELEASE: &str = "UPDATE tasks SET node = NULL, released = $3::boolean AND stage < 3 WHERE id = $1 AND node = $2
+     RETURNING watched, seq";
 
-/// Calls that other nodes forwarded for the task look for its next holder.
+/// Calls that other nodes forwarded for the task look for its next holder. Nodes that watch the task are woken.
 pub(super) async fn release(state: &mut WriterState, task: &TaskId, to_resume: bool) -> Result<(), PostgresFault> {
     let (session, me) = (state.session()?, state.identity.node);
-    session.execute(RELEASE, &[&sought(task.as_str()), &me, &to_resume]).await?;
+    let released = columns::row(&*session, RELEASE, &[&sought(task.as_str()), &me, &to_resume]).await?;
+    if let Some(row) = released
+        && row.try_get(0)?
+    {
+        tell_watchers(state, task, row.count(1)?).await?;
+    }
     state.news.add_answers(forwarded::mark_moved(&*session, me, Some(task)).await?);
     state.set_open(task, None);
     Ok(())
@@ -80,6 +86,14 @@ pub(super) async fn take_released(state: &mut WriterState, most: usize) -> Resul
          SELECT {COLUMNS} FROM taken ORDER BY num"
     );
     columns::each(session.rows(&sql, &[&me, &limit(most)]).await?, stored)
+}
+
+/// A watched task has changed without an append. Part of a batch's transaction.
+pub(in crate::postgres) async fn tell_watchers(state: &mut WriterState, task: &TaskId, seq: u64) -> Result<(), PostgresFault> {
+    let sql = "UPDATE writers SET told = batch WHERE node = $1 AND writer = $2";
+    state.session()?.execute(sql, &[&state.identity.node, &state.identity.writer]).await?;
+    state.news.add_task(task, seq);
+    Ok(())
 }
 
 /// No append that comes after this leaves its task's watchers out.

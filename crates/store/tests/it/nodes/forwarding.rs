@@ -26,7 +26,7 @@ async fn a_task_that_waits_for_its_caller_goes_on_at_whichever_node_is_called() 
     }
     let numbers = read(at_a, usize::MAX).await;
     assert_whole(&numbers, 1);
-    assert_eq!(numbers.len(), 15, "a stream at A sees what A and B recorded: {numbers:?}");
+    assert_eq!(numbers.len(), 16, "a stream at A sees what A and B recorded: {numbers:?}");
     let late = a.send("local", "work 1 5", Some(&asked.id)).await.unwrap_err();
     assert_eq!(late.kind, ErrorKind::UnsupportedOperation);
     cluster.assert_sound();

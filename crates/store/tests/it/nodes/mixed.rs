@@ -29,6 +29,7 @@ async fn follow(nodes: Nodes, id: TaskId, agent: &'static str, mut at: usize) ->
             let Ok(mut stream) = stream else { return };
             let mut opens = seen > 0;
             loop {
+                let before = numbers.len();
                 match stream.next().await {
                     Ok(NextEvents::Events(events)) => {
                         // A stream that goes on opens with the task as it was.
@@ -39,7 +40,7 @@ async fn follow(nodes: Nodes, id: TaskId, agent: &'static str, mut at: usize) ->
                     Ok(NextEvents::ShuttingDown) | Err(_) => break,
                 }
                 // Sometimes a connection is lost.
-                if numbers.len() % 17 == 0 {
+                if numbers.len() / 17 > before / 17 {
                     break;
                 }
             }

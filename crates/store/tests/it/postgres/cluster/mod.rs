@@ -6,6 +6,7 @@ mod holders;
 mod join;
 mod lease;
 mod lossy_proxy;
+mod shared_tables;
 mod succession;
 mod wakeups;
 mod zombie;

@@ -235,6 +235,28 @@ async fn nobody_is_woken_for_tasks_that_nobody_watches() {
     assert!(session.query_one(told, &[]).await.unwrap().get::<_, i64>(0) > 0);
 }
 
+/// A release is no entry, and streams at other nodes wait for it all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watchers_are_woken_for_a_task_that_is_released() {
+    let database = database().await;
+    let (holder, other) = (Node::join(database.url(), LONG_LEASE).await, Node::join(database.url(), LONG_LEASE).await);
+    let (watched, quiet) = (task("watched"), task("quiet"));
+    for one in [&watched, &quiet] {
+        holder.store.append(creation(one)).await.unwrap();
+        holder.store.append(change(one, 2, TaskState::AuthRequired, at(2))).await.unwrap();
+    }
+    other.cluster.watch(&watched.id).await.unwrap();
+    for one in [&quiet, &watched] {
+        holder.cluster.release(&one.id, false).await.unwrap();
+    }
+    loop {
+        if let Wakeup::Tasks(tasks) = other.cluster.next_wakeup().await {
+            assert_eq!(tasks, [(watched.id.clone(), 2)]);
+            break;
+        }
+    }
+}
+
 /// A task is taken back while another node watches it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watchers_are_woken_for_a_task_that_is_taken_back() {
