@@ -1,4 +1,4 @@
-//! The lease of a node that has the database for itself. It keeps out nobody but members of a cluster: the fence does the rest.
+//! The lease of a node that has the database for itself. It keeps out members of a cluster alone: the fence does the rest.
 
 use std::time::Duration;
 

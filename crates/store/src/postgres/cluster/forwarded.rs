@@ -15,7 +15,7 @@ pub(super) async fn next_number<D: DatabaseSession>(db: &D) -> Result<ForwardedC
     Ok(ForwardedCallNumber(columns::number(db, "SELECT nextval('forwarded_call_numbers')", &[]).await?))
 }
 
-/// The task's row is locked meanwhile: whoever takes the task away finds the call.
+/// The task's row is locked meanwhile, so the next holder of the task finds the call.
 const LEAVE: &str = "INSERT INTO forwarded_calls (num, from_node, to_node, task, state, body)
      SELECT $1, $2, $3, $4, 1, $5 FROM (SELECT 1 FROM tasks WHERE id = $4 AND node = $3 FOR SHARE) held
      WHERE EXISTS (SELECT 1 FROM nodes WHERE node = $2 AND successor IS NULL AND NOT gone)
@@ -50,7 +50,7 @@ pub(super) async fn state<D: DatabaseSession>(
     })
 }
 
-/// Answers the same when it is asked again because an answer was lost.
+/// Answers the same at a second attempt, after a lost answer.
 pub(super) async fn withdraw<D: DatabaseSession>(db: &D, number: ForwardedCallNumber, from: i64) -> Result<bool, PostgresFault> {
     let sql = "UPDATE forwarded_calls SET state = 4 WHERE num = $1 AND from_node = $2 AND state IN (1, 4)";
     Ok(db.execute(sql, &[&number.0, &from]).await? > 0)
@@ -71,7 +71,7 @@ pub(super) async fn received<D: DatabaseSession>(db: &D, me: i64, most: usize) -
 const ANSWER: &str = "UPDATE forwarded_calls SET state = 2, answer = $3 WHERE num = $1 AND to_node = $2 AND state = 1
      RETURNING from_node, num";
 
-/// Part of a batch's transaction, so that a node that was taken over answers nothing.
+/// Part of a batch's transaction, so a node that has a successor answers nothing.
 pub(super) async fn answer(state: &mut WriterState, answer: &CallAnswer) -> Result<bool, PostgresFault> {
     let (session, me) = (state.session()?, state.identity.node);
     let answered = calls(session.rows(ANSWER, &[&answer.number.0, &me, &answer.body]).await?)?;
@@ -96,7 +96,7 @@ fn calls(rows: Vec<tokio_postgres::Row>) -> Result<Vec<CallOfNode>, PostgresFaul
     columns::each(rows, |row| Ok((row.try_get(0)?, row.try_get(1)?)))
 }
 
-/// Nobody waits for a call for an hour.
+/// No caller waits for an hour.
 pub(super) async fn forget_old<D: DatabaseSession>(db: &D) -> Result<(), PostgresFault> {
     let sql = "DELETE FROM forwarded_calls WHERE num IN
                (SELECT num FROM forwarded_calls WHERE made_at < now() - interval '1 hour' ORDER BY made_at LIMIT 10000)";

@@ -101,7 +101,7 @@ async fn close_former_owner(session: &ClientWrapper) -> Result<(), PostgresFault
     outbox::release_leases(session).await
 }
 
-/// Nodes that ended a day ago and of which nothing is left. Until then their rows answer what became of their last batches.
+/// Nodes that ended a day ago and of which nothing is left. Until then their rows say whether their last batches were written.
 async fn forget_nodes(session: &ClientWrapper) -> Result<(), PostgresFault> {
     let old = "SELECT node FROM nodes WHERE lease_until < now() - interval '1 day' AND (gone OR successor IS NOT NULL)
                AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.node = nodes.node)

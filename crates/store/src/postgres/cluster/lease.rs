@@ -143,7 +143,7 @@ impl LeaseSession {
         Ok(RenewalAnswer::Renewed(news, told))
     }
 
-    /// The last thing that a node does: nothing of it gets in from then on.
+    /// The last thing that a node does: the database refuses its writes from then on.
     pub(super) async fn close_writer(&self, identity: &WriterIdentity) -> Result<(), PostgresFault> {
         let session = match self.session.lock().await.take().filter(|session| !session.is_closed()) {
             Some(session) => session,

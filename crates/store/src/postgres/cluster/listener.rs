@@ -11,7 +11,7 @@ use crate::postgres::fault::PostgresFault;
 /// The wait before a new session is tried.
 const WAIT: Duration = Duration::from_millis(200);
 
-/// After so much silence the session is asked whether it is there.
+/// After so much silence a query shows whether the session still works.
 const QUIET: Duration = Duration::from_secs(5);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 

@@ -49,7 +49,7 @@ impl MessageWriter {
         WakeupMessage { node, number, told, tasks: Vec::new(), calls_to: Vec::new(), answers: Vec::new(), all: false }
     }
 
-    /// The news in as few messages as they fit into. Only the last one says that all was told.
+    /// The news in as few messages as they fit into. Only the last one has the number of the newest batch.
     pub(super) fn write(&mut self, news: WakeupNews) -> Vec<WakeupMessage> {
         let mut messages = Vec::new();
         let mut open = self.next();

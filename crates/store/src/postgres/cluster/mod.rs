@@ -88,7 +88,7 @@ impl ClusterMember {
         self.stop();
     }
 
-    /// Ends what runs for this node. Whoever waits for a wake-up hears that the store is closed.
+    /// Ends what runs for this node. A flow that waits for a wake-up hears that the store is closed.
     pub(super) fn stop(&self) {
         let loops = std::mem::take(&mut *self.loops.lock().unwrap_or_else(PoisonError::into_inner));
         loops.into_iter().for_each(|task| task.abort());

@@ -14,7 +14,7 @@ pub(super) const ANY_NODE: i64 = 0;
 /// News are added up until they are sent: of a task only the last entry counts.
 #[derive(Debug, Default)]
 pub(in crate::postgres) struct WakeupNews {
-    /// The last batch with entries of watched tasks. Zero if there is none.
+    /// The last batch with entries of watched tasks. Zero without any.
     pub(super) told: i64,
     pub(super) tasks: HashMap<TaskId, u64>,
     /// Nodes that calls were forwarded to.

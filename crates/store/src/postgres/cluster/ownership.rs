@@ -1,4 +1,4 @@
-//! Who holds a task. Whoever takes or releases one does so in a batch, behind the fence.
+//! Who holds a task. A node takes and releases tasks in batches, behind the fence.
 
 use chancery_core::{NodeNumber, Stored, TaskHolder};
 use chancery_protocol::TaskId;

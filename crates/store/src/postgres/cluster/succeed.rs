@@ -1,4 +1,4 @@
-//! A node takes over from one whose lease has ended: it becomes the successor, ends the other's sessions, and closes its writers.
+//! A node becomes the successor of one whose lease has ended: it ends the other's sessions and closes its writers.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ const END_SESSIONS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat
      WHERE datname = current_database() AND usename = session_user AND application_name = $1 AND pid <> pg_backend_pid()";
 
 impl ClusterMember {
-    /// Keeps out whatever the nodes that this one succeeds still send.
+    /// Keeps out all writes of the nodes that this one succeeds.
     pub(super) async fn shut_out(&self, session: &ClientWrapper) -> Result<(), PostgresFault> {
         let nodes = columns::each(session.rows(TO_SHUT_OUT, &[&self.identity.node]).await?, |row| Ok(row.try_get(0)?))?;
         let cluster = cluster_id(session).await?;
