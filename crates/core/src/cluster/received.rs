@@ -142,6 +142,9 @@ impl ChanceryInner {
             Holding::Elsewhere(_) => return Ok(None),
             Holding::Ended => return Err(ended(&live.stored())),
         };
+        if !self.still_waits(member, call).await? {
+            return Ok(None);
+        }
         let answer = Some(SealedAnswer { seal: Arc::clone(&self.seal), number: call.number });
         let taken = self.follow_up_here(&context, &agent, FollowUp { live, send, reply_mode, guard, answer }).await?;
         // What is left to record of a turn that is over already goes on in the background.
@@ -162,6 +165,9 @@ impl ChanceryInner {
         let live = self.open(stored).await?;
         match self.hold_task(member, &live).await? {
             Holding::Here(_guard) => {
+                if !self.still_waits(member, call).await? {
+                    return Ok(None);
+                }
                 self.note_cancel(&live, || by);
                 let cascaded = self.cancel_with_all_below(&live).await?;
                 Ok(Some(ForwardedOutcome::Cancelled(cascaded)))
@@ -169,6 +175,14 @@ impl ChanceryInner {
             Holding::Elsewhere(_) => Ok(None),
             Holding::Ended => Err(crate::cancel::not_cancelable(live.stored().progress.state)),
         }
+    }
+
+    /// Whether a call still waits for this node. A release of its task has moved it to the next holder, also if this node took the task
+    /// again since. While this node holds the task, only the node that forwarded the call can end the wait.
+    async fn still_waits(&self, member: &Membership, call: &ReceivedCall) -> Result<bool, Error> {
+        let most = member.answered_calls.lock().len() + PAGE;
+        let waiting = member.port.received_calls(most).await.map_err(internal)?;
+        Ok(waiting.iter().any(|waiting| waiting.number == call.number))
     }
 
     async fn found(&self, call: &ReceivedCall) -> Result<Stored, Error> {
