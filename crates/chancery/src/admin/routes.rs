@@ -38,7 +38,7 @@ pub const ADMIN_ROUTES: &[AdminRoute] = &[
     route(
         "GET",
         "/admin/v1/tasks",
-        &["agent", "caller", "tenant", "context", "state", "since", "limit", "after"],
+        &["agent", "caller", "tenant", "context", "state", "since", "total", "limit", "after"],
         "tasks of all callers, newest status first",
     ),
     route("GET", "/admin/v1/tasks/{id}", &[], "one task"),
