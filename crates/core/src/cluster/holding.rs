@@ -1,6 +1,7 @@
 //! Takes a task that no node works on, keeps it while a call needs it, and releases it when it waits for its caller.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chancery_protocol::{Error, TaskState};
 
@@ -11,6 +12,9 @@ use crate::govern::report::CostReport;
 use crate::live::LiveTask;
 use crate::service::ChanceryInner;
 use crate::{NodeNumber, TaskHolder};
+
+/// The pause before a task is taken again that was released at the moment it was to be taken.
+const AFTER_RELEASE: Duration = Duration::from_millis(5);
 
 /// Why a task fails whose turn cannot be resumed.
 pub(super) const GONE: &str = "the node that worked on this task is gone; send the message again";
@@ -55,16 +59,22 @@ impl ChanceryInner {
         if let Some(guard) = self.begin_hold(live) {
             return Ok(Holding::Here(guard));
         }
-        match member.port.take(id).await.map_err(internal)? {
-            None => Err(Error::task_not_found()),
-            Some(TaskHolder::OtherNode(node)) => Ok(Holding::Elsewhere(node)),
-            Some(TaskHolder::Nobody) => {
-                self.catch_up(member, live, None).await?;
-                Ok(Holding::Ended)
-            }
-            Some(TaskHolder::ThisNode) => {
-                let guard = self.take_up_held(member, live, GONE).await?;
-                Ok(if live.visible().terminal { Holding::Ended } else { Holding::Here(guard) })
+        loop {
+            match member.port.take(id).await.map_err(internal)? {
+                None => return Err(Error::task_not_found()),
+                Some(TaskHolder::OtherNode(node)) => return Ok(Holding::Elsewhere(node)),
+                Some(TaskHolder::ThisNode) => {
+                    let guard = self.take_up_held(member, live, GONE).await?;
+                    return Ok(if live.visible().terminal { Holding::Ended } else { Holding::Here(guard) });
+                }
+                Some(TaskHolder::Nobody) => {
+                    self.catch_up(member, live, None).await?;
+                    if live.visible().terminal {
+                        return Ok(Holding::Ended);
+                    }
+                    // The node that had it released it between the attempt and the look at its holder.
+                    tokio::time::sleep(AFTER_RELEASE).await;
+                }
             }
         }
     }
