@@ -6,6 +6,7 @@ use chancery_protocol::{CallContext, Error, ErrorKind, SubscribeToTask, TaskEven
 
 use crate::LogEntry;
 use crate::agents::Agent;
+use crate::find::internal;
 use crate::live::LiveTask;
 use crate::publish::{Subscription, Until};
 use crate::send::marks_end;
@@ -18,8 +19,13 @@ impl ChanceryInner {
         agent: &Arc<Agent>,
         subscribe: SubscribeToTask,
     ) -> Result<Subscription, Error> {
-        let stored = self.find(context, agent, &subscribe.id).await?;
+        let mut stored = self.find(context, agent, &subscribe.id).await?;
         let seen = context.last_event_id;
+        if self.cluster.is_some() && seen.is_some_and(|seen| seen > stored.progress.seq) {
+            // Another node may have shown an entry that is durable and that this node, which recorded it, has not shown yet.
+            let now = self.store.find_any(stored.task.id.as_str()).await.map_err(internal)?;
+            stored = now.ok_or_else(Error::task_not_found)?;
+        }
         if let Some(seen) = seen.filter(|seen| *seen > stored.progress.seq) {
             let description = format!("is {seen}, past the last event ({})", stored.progress.seq);
             return Err(Error::invalid_field("Last-Event-ID", description));
