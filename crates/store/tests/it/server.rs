@@ -98,13 +98,18 @@ impl TestDatabase {
         url(port, &self.name)
     }
 
+    /// Options for tests that are not about patience: a busy machine may take long for ten thousand writes at once.
+    pub(crate) fn patient(&self) -> PostgresOptions {
+        PostgresOptions { patience_ms: 120_000, ..PostgresOptions::at(self.url()) }
+    }
+
     pub(crate) async fn open(&self) -> PostgresStore {
-        PostgresStore::open(PostgresOptions::at(self.url())).await.unwrap()
+        PostgresStore::open(self.patient()).await.unwrap()
     }
 
     /// A store of one of several nodes.
     pub(crate) async fn join(&self) -> PostgresStore {
-        PostgresStore::join(PostgresOptions::at(self.url())).await.unwrap()
+        PostgresStore::join(self.patient()).await.unwrap()
     }
 
     /// A session beside the store's, for what an operator or a fault does.

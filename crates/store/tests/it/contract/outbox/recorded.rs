@@ -9,7 +9,7 @@ use chancery_core::push::{
 use chancery_core::{Delivered, Store};
 use chancery_evidence::record::types;
 use chancery_protocol::Timestamp;
-use chancery_store::{MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
+use chancery_store::{MemoryStore, PostgresStore, SqliteOptions, SqliteStore};
 use serde_json::{Value, json};
 
 use super::{LEASE, ack, claim, letter, step, told_creation};
@@ -59,8 +59,7 @@ async fn stores() -> Vec<(Arc<dyn Store>, Arc<dyn Outbox>, Box<dyn Any>)> {
     let sqlite = Arc::new(SqliteStore::open_recording(path, SqliteOptions::default(), Some(scribe())).unwrap());
     let memory = Arc::new(MemoryStore::recording(scribe()));
     let database = tokio::task::spawn_blocking(TestDatabase::make).await.unwrap();
-    let options = PostgresOptions::at(database.url());
-    let postgres = Arc::new(PostgresStore::open_recording(options, Some(scribe())).await.unwrap());
+    let postgres = Arc::new(PostgresStore::open_recording(database.patient(), Some(scribe())).await.unwrap());
     vec![
         (sqlite.clone(), sqlite, Box::new(folder)),
         (memory.clone(), memory, Box::new(())),
