@@ -36,7 +36,9 @@ impl fmt::Display for NodeNumber {
 /// Which node works on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskHolder {
+    /// This node works on the task.
     ThisNode,
+    /// This other node works on the task.
     OtherNode(NodeNumber),
     /// The task has ended, waits for its caller, or was released by a node that shut down.
     Nobody,
@@ -45,9 +47,11 @@ pub enum TaskHolder {
 /// What the database answered to the renewal of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseRenewal {
+    /// The lease begins anew from now.
     Renewed(LeaseNews),
     /// The lease had ended, and another node is the successor. This node has to join again.
     TakenOver {
+        /// The node that has the tasks now.
         by: NodeNumber,
     },
 }
@@ -90,7 +94,9 @@ pub struct ForwardedCallNumber(pub i64);
 /// A call for a task that another node holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardedCall {
+    /// The task that the call is for.
     pub task: TaskId,
+    /// The node that holds the task.
     pub to: NodeNumber,
     /// The call in the form of `core`, sealed: the store does not read it.
     pub body: Vec<u8>,
@@ -99,16 +105,22 @@ pub struct ForwardedCall {
 /// A forwarded call at the node that it was forwarded to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedCall {
+    /// The number that the answer names.
     pub number: ForwardedCallNumber,
+    /// The node that forwarded the call.
     pub from: NodeNumber,
+    /// The task that the call is for.
     pub task: TaskId,
+    /// The call in the form of `core`, sealed.
     pub body: Vec<u8>,
 }
 
 /// What has become of a forwarded call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForwardedCallState {
+    /// The other node has not answered yet.
     Waiting,
+    /// The answer in the form of `core`, sealed.
     Answered(Vec<u8>),
     /// The task has another holder by now, and the call was not made. The node that forwarded it looks again who holds the task.
     Moved,
@@ -117,7 +129,9 @@ pub enum ForwardedCallState {
 /// The answer to a forwarded call, written in the transaction of the append that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallAnswer {
+    /// The call that this answers.
     pub number: ForwardedCallNumber,
+    /// The answer in the form of `core`, sealed.
     pub body: Vec<u8>,
 }
 
