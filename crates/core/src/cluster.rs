@@ -47,7 +47,7 @@ pub enum TaskHolder {
 /// What the database answered to the renewal of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseRenewal {
-    /// The lease begins anew from now.
+    /// The lease has its full length again.
     Renewed(LeaseNews),
     /// The lease had ended, and another node is the successor. This node has to join again.
     TakenOver {
