@@ -12,8 +12,8 @@ use crate::commands::show;
 
 const NEXT: &str = "\
 Try next:
-  chancery demo --set recursion.deny_revisit=false  the loop runs until it is too deep
-  chancery demo --set budget.tree.max_usd=0.02      the loop runs until the money is spent
+  chancery demo --set recursion.deny_revisit=false  its depth ends the loop
+  chancery demo --set budget.tree.max_usd=0.02      its budget ends the loop
   chancery serve                                    a node, with an echo agent
   chancery serve --agent URL                        a node in front of your agent
   chancery init                                     a config with every setting
