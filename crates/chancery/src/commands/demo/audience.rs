@@ -15,7 +15,7 @@ Try next:
   chancery demo --set recursion.deny_revisit=false  its depth ends the loop
   chancery demo --set budget.tree.max_usd=0.02      its budget ends the loop
   chancery serve                                    a node, with an echo agent
-  chancery serve --agent URL                        a node in front of your agent
+  chancery serve --agent URL                        the same for your agent
   chancery init                                     a config with every setting
 docs/configuration.md explains the settings.
 ";
