@@ -24,7 +24,12 @@ impl State {
 impl LiveTask {
     /// Makes it a task whose entries are read from the store.
     pub(crate) fn following(mut self) -> Self {
-        self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).following = true;
+        let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        state.following = true;
+        if state.task.status.state == TaskState::AuthRequired {
+            // If the agent goes on by itself, the turn that asks is not over. The end of the turn before it is not known here.
+            state.settled_before = 0;
+        }
         self
     }
 

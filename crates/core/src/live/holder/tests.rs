@@ -23,7 +23,12 @@ fn record() -> Arc<TaskRecord> {
 
 /// A followed task of which only its making is known.
 fn followed() -> LiveTask {
-    let status = TaskStatus { state: TaskState::Submitted, message: None, timestamp: None, unknown: Unknown::none() };
+    followed_at(TaskState::Submitted, 1)
+}
+
+/// A task that this node begins to follow at this entry.
+fn followed_at(state: TaskState, seq: u64) -> LiveTask {
+    let status = TaskStatus { state, message: None, timestamp: None, unknown: Unknown::none() };
     let task = Task {
         id: "t".into(),
         context_id: "c".into(),
@@ -33,7 +38,7 @@ fn followed() -> LiveTask {
         metadata: None,
         unknown: Unknown::none(),
     };
-    LiveTask::loaded(record(), Arc::new(task), progress(TaskState::Submitted, 1), None).following()
+    LiveTask::loaded(record(), Arc::new(task), progress(state, seq), None).following()
 }
 
 fn progress(state: TaskState, seq: u64) -> Progress {
@@ -91,6 +96,16 @@ fn a_turn_that_waits_for_an_authorization_and_goes_on_is_not_over() {
     // The next message is a turn of its own.
     show(&live, &[said(6), status(7, TaskState::InputRequired), said(8), status(9, TaskState::Working)]);
     assert_eq!(live.visible().settled, 7, "the turn after entry 6 is over");
+}
+
+#[test]
+fn a_turn_that_is_followed_from_its_question_on_is_not_over_when_its_agent_goes_on() {
+    let live = followed_at(TaskState::AuthRequired, 2);
+    live.go_on_authorizing();
+    show(&live, &[status(3, TaskState::Working)]);
+    assert!(!live.visible().is_over(1), "the end is still to come: {:?}", live.visible());
+    show(&live, &[status(4, TaskState::Completed)]);
+    assert!(live.visible().is_over(1));
 }
 
 #[test]

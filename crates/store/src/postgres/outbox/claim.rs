@@ -15,11 +15,11 @@ use crate::postgres::columns::{self, Columns as _, DatabaseSession, limit};
 use crate::postgres::fault::PostgresFault;
 use crate::postgres::flight::BEGIN;
 
-/// Of each origin the lanes that are due, the longest waiting first.
+/// Of each origin the lanes that are due, the longest waiting first, and of two that wait equally long the older one.
 const DUE: &str = "SELECT due.lane FROM unnest($1::bigint[]) WITH ORDINALITY AS given (origin, place)
      CROSS JOIN LATERAL (SELECT lane, due_at FROM lanes WHERE lanes.origin = given.origin AND due_at <= $2
-                         ORDER BY due_at LIMIT $3) due
-     ORDER BY given.place, due.due_at LIMIT $4";
+                         ORDER BY due_at, lane LIMIT $3) due
+     ORDER BY given.place, due.due_at, due.lane LIMIT $4";
 
 pub(super) async fn claim<D: DatabaseSession>(
     db: &D,

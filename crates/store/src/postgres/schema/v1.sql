@@ -251,7 +251,7 @@ CREATE TABLE lanes (
     receipt       bytea
 ) WITH (fillfactor = 50);
 CREATE INDEX lanes_of_task ON lanes (task);
-CREATE INDEX lanes_due ON lanes (origin, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX lanes_due ON lanes (origin, due_at, lane) WHERE due_at IS NOT NULL;
 CREATE INDEX lanes_ended ON lanes (ended_at) WHERE ended_at IS NOT NULL;
 
 -- The last attempts of each lane, in a ring.
